@@ -77,11 +77,26 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
-	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
-	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
-	./internal/frontend/egress/service ./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
-	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
+	./internal/feature/judge \
+	./internal/feature/keyset \
+	./internal/frontend/api \
+	./internal/frontend/egress/aside \
+	./internal/frontend/egress/credential \
+	./internal/frontend/egress/frames \
+	./internal/frontend/egress/sentinel \
+	./internal/frontend/egress/service \
+	./internal/frontend/egress/upstream \
+	./internal/frontend/egress/wire \
+	./internal/frontend/executor \
+	./internal/frontend/mcp/code \
+	./internal/frontend/mcp/remote \
+	./internal/frontend/mcp/server \
+	./internal/observe/alert \
+	./internal/observe/metrics \
+	./internal/observe/notify \
+	./internal/observe/telemetry \
+	./internal/observe/witness \
+	./internal/policy/flood
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -92,6 +107,7 @@ executorpb                            generated
 internal/config                       compiles patterns once, and one goroutine watches files: its tests run with the detector (RACE_PART), all of it in make endure-daemon
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/observe/halthook             its tests are those of the daemon: all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
 internal/sandbox/tiers                its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
@@ -104,7 +120,11 @@ internal/frontend/egress/authority    one lock around its certificates; the test
 internal/frontend/egress/cleaner      its engines are shared through the proxy, of which RACE_PART has tests
 internal/frontend/egress/counters     its counters are shared through the proxy, of which RACE_PART has tests
 internal/frontend/egress/memory       its bytes are shared through the proxy, of which RACE_PART has tests
+internal/frontend/bearer              one lock for each identity; the tests of the daemon that run with the detector use it
+internal/frontend/listener            one lock around its connections; the tests of the daemon that run with the detector use it
 internal/frontend/mcp/gateway         four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/frontend/mcp/router          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
@@ -116,6 +136,9 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
+internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
+internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue
 internal/sandbox/sandboxtest          attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm                   the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/leaf/schema                  shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
@@ -129,11 +152,13 @@ endef
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_told|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_D11_webhook_tells|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
-./internal/frontend/mcp/gateway  TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
+./internal/frontend/mcp/gateway  TestParallelCalls|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects
+./internal/frontend/mcp/router   TestRouter(Cancels|Ends|Keeps|Outlives)|TestPanics
+./internal/frontend/mcp/streamable  TestHTTP(ManyClients|Vanish|Close)|TestPanics|TestAttackHTTP_one_group
 ./internal/store/sqlite          TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
 ./internal/kernel                TestFeature|TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/frontend/console      TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
@@ -142,7 +167,8 @@ define RACE_PART
 ./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token            TestConcurrentUse$$
 ./internal/sandbox/container     TestDockerBadEngine|TestDemux
-./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process/language TestManyBuildAtOnce|TestBuilderIsOvertaken|TestScriptsAreAskedLast
 ./internal/sandbox/vm            TestBadMachines|TestSilent
 ./internal/leaf/schema           Concurrent
 endef
@@ -189,7 +215,7 @@ example: build
 # of their files with the tag peers.
 ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact ./internal/redact/stream
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
-ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
+ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
 ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
@@ -197,7 +223,7 @@ ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/frontend/egress
-RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway
+RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
 RACE_WHOLE_daemon = ./daemon ./internal/config ./internal/observe/anomaly ./internal/frontend/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/worktree/snapshot ./internal/worktree/versions
@@ -242,6 +268,7 @@ internal/config                  endure-daemon peers-daemon
 internal/feature                 endure-daemon
 internal/frontend/console        endure-daemon
 internal/frontend/egress         endure-egress peers-command
+internal/frontend/egress/service  endure-egress endure-daemon
 internal/frontend/mcp            endure-mcp peers-mcp peers-command
 internal/frontend/model/dialect  endure-egress peers-daemon
 internal/kernel                  endure-kernel endure-daemon
@@ -254,7 +281,9 @@ internal/policy/history          endure-kernel
 internal/policy/watch            endure-daemon
 internal/redact                  endure-kernel endure-egress
 internal/sandbox                 endure-sandbox endure-command
+internal/sandbox/tiers           endure-daemon
 internal/store/sqlite            endure-kernel endure-daemon
+internal/store/statedir          endure-daemon
 internal/store/storetest         endure-kernel
 internal/worktree/snapshot       endure-snapshot
 internal/worktree/versions       endure-snapshot

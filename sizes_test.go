@@ -10,18 +10,16 @@ import (
 // maxPackageLines is the most lines that a package has, without tests and generated code.
 const maxPackageLines = 5000
 
-// limits are the packages with more lines, each with its own limit, in lines, and the
+// limits are the packages with more lines, or with a limit below it, each with its own limit, in lines, and the
 // reason. A limit that is 500 lines too high fails.
 var limits = map[string]struct {
 	lines int
 	why   string
 }{
-	"daemon":                        {6_300, "still has alerts and MCP servers"},
-	"internal/kernel":               {14_450, "still has the capabilities that belong in internal/feature"},
-	"internal/sandbox/process":      {13_500, "code between fork and exec shares state that no package should export"},
-	"internal/frontend/mcp/gateway": {9_500, "one session of MCP has two sides that share its state"},
-	"internal/store/sqlite":         {5_900, "still has the connection and the schema"},
-	"internal/policy/constitution":  {6_300, "the language of rules and the bounds on its cost"},
+	"daemon":                       {4_100, "it only composes: 3,000 when MCP servers and pages have left it"},
+	"internal/kernel":              {13_350, "still has the capabilities that belong in internal/feature"},
+	"internal/sandbox/process":     {10_400, "code between fork and exec shares state that no package should export"},
+	"internal/policy/constitution": {6_200, "the language of rules and the bounds on its cost"},
 }
 
 // TestPackageSizes: no package has more lines than maxPackageLines, or than its own limit.
@@ -40,7 +38,7 @@ func TestPackageSizes(t *testing.T) {
 			t.Errorf("%s has %d lines, more than %d: does it have two subjects?", dir, n, maxPackageLines)
 		case listed && n > limit.lines:
 			t.Errorf("%s has %d lines, more than its limit of %d", dir, n, limit.lines)
-		case listed && (n < limit.lines-500 || n <= maxPackageLines):
+		case listed && (n < limit.lines-500 || n <= maxPackageLines && limit.lines > maxPackageLines):
 			t.Errorf("%s has %d lines: lower its limit of %d", dir, n, limit.lines)
 		}
 	}

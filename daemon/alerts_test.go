@@ -116,21 +116,21 @@ func Test001_Layer5_Response_bySeverity(t *testing.T) {
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "")
 	defer down()
-	d.tellAlert(finding(watch.Outlier, watch.Low, "low"))
-	d.tellAlert(finding(watch.Rapid, watch.Medium, "medium"))
-	d.tellAlert(finding(watch.Loop, watch.High, "high"))
-	d.tellAlert(finding(watch.VerificationFailed, watch.Critical, ""))
+	d.alerts.TakeFinding(finding(watch.Outlier, watch.Low, "low"))
+	d.alerts.TakeFinding(finding(watch.Rapid, watch.Medium, "medium"))
+	d.alerts.TakeFinding(finding(watch.Loop, watch.High, "high"))
+	d.alerts.TakeFinding(finding(watch.VerificationFailed, watch.Critical, ""))
 	for path, want := range map[string]string{"/sms": "CRITICAL: verification failed", "/mail": "HIGH: loop, agent high", "/chat": "MEDIUM: rapid actions, agent medium"} {
 		got := p.wait(t, path, 1)
 		if got[0].Title != want || !strings.HasPrefix(got[0].Text, "what was found\n") || got[0].Runtime != d.Runtime() {
 			t.Errorf("%s: %+v", path, got[0])
 		}
 	}
-	d.tellAlert(finding(watch.Loop, watch.High, "high"))
+	d.alerts.TakeFinding(finding(watch.Loop, watch.High, "high"))
 	over := finding(watch.Loop, watch.High, "high")
 	over.Response, over.Cleared = watch.Record, true
-	d.tellAlert(over)
-	d.tellAlert(over)
+	d.alerts.TakeFinding(over)
+	d.alerts.TakeFinding(over)
 	if got := p.wait(t, "/mail", 2); got[1].Title != "over: loop (HIGH), agent high" || !got[1].Cleared {
 		t.Errorf("%+v", got[1])
 	}
@@ -179,7 +179,7 @@ func Test001_Layer5_Response_isRedacted(t *testing.T) {
 	defer down()
 	f := finding(watch.Loop, watch.High, "bob")
 	f.Why = "card 4111 1111 1111 1111, mail ann@example.com, " + phoneSecret + "\r\nBcc: x \x1b[2J\u202E" + strings.Repeat("x", 1<<20)
-	d.tellAlert(f)
+	d.alerts.TakeFinding(f)
 	m := p.wait(t, "/mail", 1)[0]
 	for _, bad := range []string{"4111", "ann@example.com", phoneSecret, "\x1b", "\u202E", "\nBcc"} {
 		if strings.Contains(m.Text, bad) {
@@ -209,7 +209,7 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	if got := p.wait(t, "/mail", 1)[0]; got.Condition != "prohibited" || got.Agent != "bob" || got.Severity != "HIGH" {
 		t.Errorf("%+v", got)
 	}
-	d.tellAlert(finding(watch.Prohibited, watch.High, "bob")) // watch finds it as well
+	d.alerts.TakeFinding(finding(watch.Prohibited, watch.High, "bob")) // watch finds it as well
 	d.notice(kernel.Notice{Level: "critical", Event: "tenant_blocked", Tenant: holdfast.Local, Agent: "bob", Why: "the budget is spent"})
 	if got := p.wait(t, "/mail", 2)[1]; got.Condition != "day_budget_spent" || got.Agent != "" {
 		t.Errorf("%+v", got)
@@ -223,13 +223,13 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	if _, err := d.Kernel.Respond(t.Context(), token, broken, 1); err != nil {
 		t.Fatal(err)
 	}
-	d.tellAlert(broken)
+	d.alerts.TakeFinding(broken)
 	if got := p.wait(t, "/sms", 1)[0]; got.Condition != "halted" || !strings.Contains(got.Text, "ledger_failed: it cannot be written") {
 		t.Errorf("%+v", got)
 	}
 	over := finding(watch.LedgerFailed, watch.Critical, "")
 	over.Cleared = true
-	d.tellAlert(over)
+	d.alerts.TakeFinding(over)
 	if got := p.wait(t, "/sms", 2); got[1].Condition != "ledger_failed" || !got[1].Cleared || len(got) != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -254,7 +254,7 @@ func Test001_Layer5_Response_whatAPersonEndsIsToldAnew(t *testing.T) {
 	for _, m := range p.wait(t, "/mail", 8) {
 		told[fmt.Sprint(m.Condition, " ", m.Cleared)]++
 	}
-	for _, name := range []watch.Name{conditionGoalsPaused, conditionBlocked} {
+	for _, name := range []watch.Name{"goals_paused", "day_budget_spent"} {
 		if told[string(name)+" false"] != 2 || told[string(name)+" true"] != 2 {
 			t.Errorf("%v", told)
 		}
@@ -271,11 +271,11 @@ func Test001_Layer5_Response_whoIsLetGoOnIsToldAnew(t *testing.T) {
 	for range 2 {
 		for _, c := range []watch.Name{watch.Loop, watch.Prohibited} {
 			f := finding(c, watch.High, "coder")
-			d.tellAlert(f)
+			d.alerts.TakeFinding(f)
 			f.Cleared, f.Response = true, watch.Record
-			d.tellAlert(f) // the hour goes on
+			d.alerts.TakeFinding(f) // the hour goes on
 			f.Forgiven = true
-			d.tellAlert(f)
+			d.alerts.TakeFinding(f)
 		}
 	}
 	told := map[string]int{}
@@ -368,7 +368,7 @@ func Test001_Layer5_Response_aFailingChannelIsAnAlarm(t *testing.T) {
 	p.set("/mail", 500)
 	d, c, down := alerted(t, p, "")
 	defer down()
-	d.tellAlert(finding(watch.Loop, watch.High, "bob"))
+	d.alerts.TakeFinding(finding(watch.Loop, watch.High, "bob"))
 	problems := func() string {
 		s, err := c.Status(t.Context())
 		if err != nil {
@@ -381,9 +381,9 @@ func Test001_Layer5_Response_aFailingChannelIsAnAlarm(t *testing.T) {
 			t.Fatalf("the status does not say it: %s", problems())
 		}
 	}
-	d.alerts.lookAtChannels(time.Now()) // it may pass
-	d.alerts.lookAtChannels(time.Now().Add(2 * channelVisible))
-	d.alerts.lookAtChannels(time.Now().Add(3 * channelVisible))
+	d.alerts.CheckChannels(time.Now()) // it may pass
+	d.alerts.CheckChannels(time.Now().Add(2 * time.Minute))
+	d.alerts.CheckChannels(time.Now().Add(3 * time.Minute))
 	got := p.wait(t, "/chat", 1)[0]
 	if got.Condition != "alert_channel_failed" || got.Severity != "MEDIUM" || !strings.Contains(got.Text, "through the channel mail fail since") || !strings.Contains(got.Text, "it answered 500") {
 		t.Errorf("%+v", got)
@@ -392,7 +392,7 @@ func Test001_Layer5_Response_aFailingChannelIsAnAlarm(t *testing.T) {
 		t.Errorf("an address is shown: %s", text)
 	}
 	p.set("/mail", 0)
-	d.alerts.queue.Reroute() // as a reload does: it is tried now
+	d.alerts.Reload(d.config().AlertSettings()) // as a reload does: it is tried now
 	if all := p.wait(t, "/mail", 1); all[0].Condition != "loop" {
 		t.Errorf("%+v", all)
 	}
@@ -401,7 +401,7 @@ func Test001_Layer5_Response_aFailingChannelIsAnAlarm(t *testing.T) {
 			t.Fatal("the status still says it")
 		}
 	}
-	d.alerts.lookAtChannels(time.Now())
+	d.alerts.CheckChannels(time.Now())
 	if got := p.wait(t, "/chat", 2)[1]; !got.Cleared || got.Condition != "alert_channel_failed" {
 		t.Errorf("%+v", got)
 	}
@@ -420,7 +420,7 @@ func Test001_Layer5_Response_whenEveryChannelFails(t *testing.T) {
 	d, _, down := alerted(t, p, "")
 	defer down()
 	for _, s := range []watch.Severity{watch.Medium, watch.High, watch.Critical} {
-		d.tellAlert(finding(watch.Loop, s, s.String()))
+		d.alerts.TakeFinding(finding(watch.Loop, s, s.String()))
 	}
 	for _, path := range []string{"/sms", "/mail", "/chat"} {
 		for end := time.Now().Add(time.Minute); p.tried(path) == 0; time.Sleep(5 * time.Millisecond) {
@@ -431,9 +431,9 @@ func Test001_Layer5_Response_whenEveryChannelFails(t *testing.T) {
 	}
 	recorded(t, d, "alert_failed", 3)
 	for i := range 10 {
-		d.alerts.lookAtChannels(time.Now().Add(time.Duration(i+2) * channelVisible))
+		d.alerts.CheckChannels(time.Now().Add(time.Duration(i+2) * time.Minute))
 	}
-	if n := d.alerts.queue.Waiting(); n != 3 {
+	if n := d.alerts.Waiting(); n != 3 {
 		t.Errorf("%d wait", n)
 	}
 }
@@ -445,7 +445,7 @@ func Test001_Layer5_Response_theNextDaemonTells(t *testing.T) {
 	p.set("/mail", 500)
 	d, _, down := alerted(t, p, "")
 	opt := d.opt
-	d.tellAlert(finding(watch.Loop, watch.High, "bob"))
+	d.alerts.TakeFinding(finding(watch.Loop, watch.High, "bob"))
 	recorded(t, d, "alert_failed", 1)
 	down()
 	p.set("/mail", 0)
@@ -491,17 +491,5 @@ func Test001_Layer5_Response_fallsToTheNextChannel(t *testing.T) {
 	a.Severities.Critical = []string{"the-mail", "the-sms"}
 	if got := a.Route(watch.Critical); !slices.Equal(got, []string{"the-mail", "the-sms"}) {
 		t.Errorf("%v", got)
-	}
-}
-
-// TestAlertKeysAreApart: no name of a tenant or an agent makes one alert another's.
-func TestAlertKeysAreApart(t *testing.T) {
-	seen := map[string]bool{}
-	for _, f := range []watch.Finding{{Tenant: "a", Agent: "b"}, {Tenant: "a|b"}, {Agent: "a|b"}, {Tenant: "a|", Agent: "b"}, {Tenant: "a%7C", Agent: "b"}, {Tenant: "a", Agent: "|b"}} {
-		key := alertKey("loop", f)
-		if seen[key] {
-			t.Errorf("%+v: %q is another's", f, key)
-		}
-		seen[key] = true
 	}
 }

@@ -3,13 +3,12 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 )
 
@@ -25,17 +24,11 @@ func TestAttackToken_a_revoked_one_shuts_its_agent_out(t *testing.T) {
 		return tok
 	}
 	var source func(context.Context) (holdfast.Secret, error)
-	enter := bearers{d: d, what: "mcp"}.enter(func(v visitor) func(context.Context, gateway.Client) error {
-		source = v.token
-		return func(context.Context, gateway.Client) error { return nil }
-	})
 	with := func(tok *api.Token) error {
-		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1/mcp", nil)
-		if err != nil {
-			t.Fatal(err)
+		v, err := d.bearer.Enter(t.Context(), "mcp", []string{"Bearer " + tok.Token})
+		if err == nil {
+			source = v.Token
 		}
-		r.Header.Set("Authorization", "Bearer "+tok.Token)
-		_, _, err = enter(r)
 		return err
 	}
 	stolen := give(8 * time.Hour)
@@ -70,7 +63,7 @@ func TestAttackKeep_one_caller_wears_a_server_out(t *testing.T) {
 		t.Fatal(err)
 	}
 	who := func(agent, session string) string {
-		return groupOf(same(holdfast.Identity{Tenant: "t", Principal: "p", Agent: agent, Session: session}))
+		return bearer.CallerOf(holdfast.Identity{Tenant: "t", Principal: "p", Agent: agent, Session: session})
 	}
 	keeper := func(agent, session string) *server.Keeper { return d.keepers.of(d, who(agent, session), b) }
 	alice := keeper("alice", "1")
@@ -88,27 +81,5 @@ func TestAttackKeep_one_caller_wears_a_server_out(t *testing.T) {
 	}
 	if n := len(d.keepers.m); n > maxKeepers {
 		t.Errorf("%d are kept", n)
-	}
-}
-
-// What one agent may have of an endpoint is counted over its sessions.
-func TestAttackBearer_sessions_of_one_agent_are_one_group(t *testing.T) {
-	id := holdfast.Identity{Tenant: "t", Principal: "p", Agent: "a", Session: "1"}
-	for name, other := range map[string]holdfast.Identity{
-		"session": {Tenant: "t", Principal: "p", Agent: "a", Session: "2"},
-		"intent":  {Tenant: "t", Principal: "p", Agent: "a", Session: "1", Intent: "i"},
-	} {
-		if same(id) == same(other) || groupOf(same(id)) != groupOf(same(other)) {
-			t.Errorf("another %s: %s and %s", name, same(id), same(other))
-		}
-	}
-	for name, other := range map[string]holdfast.Identity{
-		"agent":     {Tenant: "t", Principal: "p", Agent: "b", Session: "1"},
-		"principal": {Tenant: "t", Principal: "q", Agent: "a", Session: "1"},
-		"tenant":    {Tenant: "u", Principal: "p", Agent: "a", Session: "1"},
-	} {
-		if groupOf(same(id)) == groupOf(same(other)) {
-			t.Errorf("another %s is the same group", name)
-		}
 	}
 }

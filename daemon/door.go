@@ -45,7 +45,7 @@ func (d *Daemon) Attend(do func() error) error {
 
 func (d *Daemon) api(room api.Room) *api.Server {
 	return &api.Server{Kernel: apiKernel{d.Kernel, goal.FromKernel(d.Kernel)}, Mint: d.Mint, Status: d.Status,
-		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.test,
+		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.Test,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,
 		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own },
@@ -88,7 +88,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s := &api.Status{Version: d.opt.Version, State: d.Paths.Dir, Runtime: d.runtime, PID: os.Getpid(), Since: d.since.UTC(),
 		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count(), Lingers: d.clients.areWaitedFor()}
 	s.Halt = d.halted()
-	s.HaltHooks = d.hooks.runs()
+	s.HaltHooks = d.hooks.List()
 	for _, k := range d.operators() {
 		s.Operator = append(s.Operator, k.ID())
 	}
@@ -108,11 +108,8 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s.Conditions = api.Conditions{Disabled: d.disabled() != "",
 		Unapplied: waits, NeedRestart: config.ListUntaken(d.began, d.config())}
 	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
-	if why := d.hook.trouble(); why != "" {
-		s.Problems = append(s.Problems, why)
-	}
-	s.Problems, s.Alerts = append(s.Problems, d.alerts.troubles()...), d.alerts.channels()
-	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.Health()...),
+	s.Problems, s.Alerts = append(s.Problems, d.alerts.ListProblems()...), d.alerts.ListChannels()
+	s.Problems = append(append(append(s.Problems, d.hooks.Problems()...), d.sandboxes.Health()...),
 		d.egress.Health()...)
 	s.Problems = append(s.Problems, d.snapshots.Problems()...)
 	s.Problems = append(s.Problems, d.reports.Troubles()...)

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
+	"github.com/holdfast-dev/holdfast/internal/frontend/listener"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -32,7 +33,7 @@ func (d *Daemon) listenEgress(linger bool) error {
 	}
 	err := d.egress.Listen(listeners, linger)
 	if taken, ok := errors.AsType[*service.ListenError](err); ok {
-		return cannotListen(taken.Address, taken.Err)
+		return listener.NewError(taken.Address, taken.Err)
 	}
 	return err
 }

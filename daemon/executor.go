@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/executor"
+	"github.com/holdfast-dev/holdfast/internal/frontend/listener"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
@@ -43,11 +44,12 @@ func (d *Daemon) openExecutor(ctx context.Context, commands *api.Server, linger 
 		return door, nil
 	}
 	if err != nil {
-		return nil, cannotListen(e.Listen, err)
+		return nil, listener.NewError(e.Listen, err)
 	}
-	in := crowdOf(l, min(maxExecutorConns, crowdLimit()))
+	in := listener.New(l, min(maxExecutorConns, listener.MaxConns()))
 	door.listen = in
-	door.server = executor.New(executor.Config{Kernel: executorKernel{d: d, commands: commands}, Credentials: creds, Serving: in.serveFrom,
+	door.server = executor.New(executor.Config{Kernel: executorKernel{d: d, commands: commands},
+		Credentials: creds, Serving: in.ServeFrom,
 		Panicked: func(p any) { d.panicked(fmt.Sprint(p), string(debug.Stack())) }})
 	d.mu.Lock()
 	d.code = l.Addr().String()
@@ -86,7 +88,7 @@ type executorKernel struct {
 }
 
 func (k executorKernel) Admit(ctx context.Context, authorization []string) (holdfast.Secret, error) {
-	tok, _, err := bearers{d: k.d, what: "exec"}.verify(ctx, authorization)
+	tok, _, err := k.d.bearer.Verify(ctx, "exec", authorization)
 	return tok, err
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"os"
 	"strings"
 
@@ -27,7 +28,7 @@ func Look(ctx context.Context, p Paths, s kernel.Store) (*api.Status, error) {
 		return nil, err
 	}
 	st.Halt = h
-	st.HaltHooks = HaltHookRuns(p)
+	st.HaltHooks = halthook.ReadRuns(hooksFile(p), p.Halt)
 	st.DiskUsed, st.DiskFree = diskUse(p)
 	st.Problems = append(st.Problems, HalfWay(p, false)...)
 	if s == nil {

@@ -10,7 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
@@ -56,7 +58,8 @@ func (d *Daemon) openMCP(h api.Hello) (func(context.Context, io.ReadWriteCloser)
 		return nil, err
 	}
 	id := holdfast.Identity{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Intent: h.Intent, Chain: h.Chain}
-	e := endpoint{d: d, servers: servers, wait: wait, token: d.tokens(id), caller: callerOf(id), agent: id.Agent, kind: id.Kind}
+	e := endpoint{d: d, servers: servers, wait: wait, token: d.tokens(id), caller: bearer.CallerOf(id),
+		agent: id.Agent, kind: id.Kind}
 	var serve func(context.Context, io.ReadWriteCloser) error
 	switch {
 	case h.Listen != "":
@@ -94,7 +97,7 @@ type endpoint struct {
 	d       *Daemon
 	servers []backend
 	wait    time.Duration
-	// caller is who is served, as groupOf says it.
+	// caller is who is served, as bearer.GroupOf names it.
 	caller string
 	// agent and kind are who lists tools.
 	agent, kind string
@@ -129,7 +132,7 @@ func (e endpoint) direct() (func(context.Context, io.ReadWriteCloser) error, err
 	return func(ctx context.Context, conn io.ReadWriteCloser) error {
 		state := e.d.states.begin(b.name)
 		defer state.end()
-		state.set(gateway.StateRunning, nil)
+		state.set(router.StateRunning, nil)
 		err := gateway.Serve(ctx, gateway.Lines(conn), server, e.config(b))
 		if err != nil {
 			e.d.log.Warn("an MCP session ended", "server", b.name, "err", err)
@@ -150,7 +153,7 @@ func (e endpoint) open(ctx context.Context, b backend) (gateway.Conn, error) {
 func (e endpoint) route(ctx context.Context, client gateway.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var ups []gateway.Upstream
+	var ups []router.Upstream
 	for _, b := range e.servers {
 		state := e.d.states.begin(b.name)
 		defer state.end()
@@ -159,32 +162,11 @@ func (e endpoint) route(ctx context.Context, client gateway.Client) error {
 		if b.code {
 			next = func(ctx context.Context) (gateway.Conn, error) { return e.open(ctx, b) }
 		}
-		ups = append(ups, gateway.Upstream{Conn: next, State: state.set, Config: e.config(b)})
+		ups = append(ups, router.Upstream{Conn: next, State: state.set, Config: e.config(b)})
 	}
-	err := gateway.ServeAll(ctx, client, ups)
+	err := router.Serve(ctx, client, ups)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		e.d.log.Warn("an MCP session ended", "err", err)
 	}
 	return err
-}
-
-// tokens returns a source of one agent's tokens: one is used for half its
-// life, so that a stolen one is soon worthless and a call seldom waits for a
-// signature.
-func (d *Daemon) tokens(id holdfast.Identity) func(context.Context) (holdfast.Secret, error) {
-	var mu sync.Mutex
-	var tok holdfast.Secret
-	var until time.Time
-	return func(context.Context) (holdfast.Secret, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if now := time.Now(); !now.Before(until) {
-			t, err := d.Mint(id)
-			if err != nil {
-				return holdfast.Secret{}, err
-			}
-			tok, until = t, now.Add(localTTL/2)
-		}
-		return tok, nil
-	}
 }

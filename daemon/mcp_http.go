@@ -9,16 +9,22 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
+	"github.com/holdfast-dev/holdfast/internal/frontend/listener"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/streamable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
+
+// maxFronts bounds the endpoints of single servers on the pages' address.
+const maxFronts = 256
 
 // maxMCPSessions bounds the clients of one HTTP endpoint, each of which has
 // servers of its own.
@@ -40,20 +46,9 @@ func (d *Daemon) listenMCP(h api.Hello, e endpoint) (func(context.Context, io.Re
 	}
 	l, err := net.Listen("tcp", h.Listen)
 	if err != nil {
-		return nil, cannotListen(h.Listen, err)
+		return nil, listener.NewError(h.Listen, err)
 	}
 	return func(ctx context.Context, conn io.ReadWriteCloser) error { return d.serveHTTP(ctx, h, e, host, l, conn) }, nil
-}
-
-func cannotListen(addr string, err error) error {
-	why, hint := err.Error(), ""
-	if errors.Is(err, syscall.EADDRINUSE) {
-		why, hint = "something listens there already", "name another port, or port 0 for a free one"
-	} else if sys := (*os.SyscallError)(nil); errors.As(err, &sys) {
-		why = sys.Err.Error()
-	}
-	return &holdfast.Error{Kind: holdfast.KindConflict,
-		Why: fmt.Sprintf("cannot listen at %s: %s", excerpt.Word(addr), why), Hint: hint, Err: err}
 }
 
 // serveHTTP serves clients until the connection ends, and takes everything down
@@ -63,23 +58,25 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	b := bearers{d: d, what: "mcp"}
 	enter := func(*http.Request) (string, func(context.Context, gateway.Client) error, error) {
 		return "the listener", e.route, nil
 	}
 	if h.Bearer {
-		enter = b.enter(func(v visitor) func(context.Context, gateway.Client) error {
+		enter = func(r *http.Request) (string, func(context.Context, gateway.Client) error, error) {
+			v, err := d.bearer.Enter(r.Context(), "mcp", r.Header.Values("Authorization"))
 			own := e
-			own.token, own.caller, own.agent, own.kind = v.token, v.group, v.agent, v.kind
-			return own.route
-		})
+			own.token, own.caller, own.agent, own.kind = v.Token, v.Group, v.Agent, v.Kind
+			return v.Name, own.route, err
+		}
 	}
-	front := gateway.NewHTTP(ctx, gateway.HTTPConfig{Enter: enter, Group: groupOf, Hosts: hosts(host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
+	front := streamable.NewHandler(ctx, streamable.Config{Enter: enter, Group: bearer.GroupOf, Hosts: hosts(host),
+		MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", front)
-	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: crowdRead, WriteTimeout: crowdWrite,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: d.errorLog()}
-	served, in := make(chan error, 1), newCrowd(l, site)
+	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: listener.ReadTimeout,
+		WriteTimeout: listener.WriteTimeout,
+		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: d.errorLog()}
+	served, in := make(chan error, 1), listener.ForServer(l, site)
 	go func() { served <- site.Serve(in) }()
 	line, err := json.Marshal(api.Listening{URL: "http://" + l.Addr().String() + "/mcp"})
 	if err == nil {
@@ -175,7 +172,7 @@ func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.unknown(w, r, name)
 		return
 	}
-	front, err := s.fronts.of(name, func() *gateway.HTTP { return s.front(name) })
+	front, err := s.fronts.of(name, func() *streamable.Handler { return s.front(name) })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -185,7 +182,7 @@ func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unknown answers who asks for a server that is not configured.
 func (s *mcpSite) unknown(w http.ResponseWriter, r *http.Request, name string) {
-	if _, _, err := (bearers{d: s.d, what: "mcp"}).verify(r.Context(), r.Header.Values("Authorization")); err != nil {
+	if _, _, err := s.d.bearer.Verify(r.Context(), "mcp", r.Header.Values("Authorization")); err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		why, _ := usage.Explain(err)
 		http.Error(w, why, http.StatusUnauthorized)
@@ -197,28 +194,65 @@ func (s *mcpSite) unknown(w http.ResponseWriter, r *http.Request, name string) {
 
 // front makes the endpoint of one configured server, or of all of them. Which
 // servers that are is asked when a client comes.
-func (s *mcpSite) front(name string) *gateway.HTTP {
+func (s *mcpSite) front(name string) *streamable.Handler {
 	d, h := s.d, api.Hello{All: true}
 	what := "mcp"
 	if name != "" {
 		what, h = gateway.Endpoint(name), api.Hello{Names: []string{name}}
 	}
-	b := bearers{d: d, what: what}
-	enter := b.enter(func(v visitor) func(context.Context, gateway.Client) error {
-		return func(ctx context.Context, client gateway.Client) error {
+	enter := func(r *http.Request) (string, func(context.Context, gateway.Client) error, error) {
+		v, err := d.bearer.Enter(r.Context(), what, r.Header.Values("Authorization"))
+		if err == nil {
+			_, err = d.servers(h)
+		}
+		return v.Name, func(ctx context.Context, client gateway.Client) error {
 			servers, err := d.servers(h)
 			if err != nil {
 				return errors.Join(err, client.Close())
 			}
-			return endpoint{d: d, servers: servers, wait: time.Duration(*d.config().Review.Wait), token: v.token, caller: v.group, agent: v.agent, kind: v.kind}.route(ctx, client)
-		}
-	})
-	known := func(r *http.Request) (string, func(context.Context, gateway.Client) error, error) {
-		who, run, err := enter(r)
-		if err == nil {
-			_, err = d.servers(h)
-		}
-		return who, run, err
+			return endpoint{d: d, servers: servers, wait: time.Duration(*d.config().Review.Wait), token: v.Token,
+				caller: v.Group, agent: v.Agent, kind: v.Kind}.route(ctx, client)
+		}, err
 	}
-	return gateway.NewHTTP(s.ctx, gateway.HTTPConfig{Enter: known, Group: groupOf, Hosts: hosts(s.fronts.host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
+	return streamable.NewHandler(s.ctx, streamable.Config{Enter: enter, Group: bearer.GroupOf,
+		Hosts: hosts(s.fronts.host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
+}
+
+// fronts are the endpoints of the pages' address by their name.
+type fronts struct {
+	host string
+	end  context.CancelFunc
+
+	mu     sync.Mutex
+	m      map[string]*streamable.Handler // guarded by mu
+	closed bool                           // guarded by mu
+}
+
+func (f *fronts) of(name string, fresh func() *streamable.Handler) (*streamable.Handler, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h := f.m[name]; h != nil {
+		return h, nil
+	}
+	if f.closed || len(f.m) >= maxFronts {
+		return nil, errors.New("busy: there are too many endpoints")
+	}
+	if f.m == nil {
+		f.m = map[string]*streamable.Handler{}
+	}
+	f.m[name] = fresh()
+	return f.m[name], nil
+}
+
+func (f *fronts) close(ctx context.Context) error {
+	f.mu.Lock()
+	f.closed = true
+	all := f.m
+	f.mu.Unlock()
+	f.end()
+	var errs []error
+	for _, h := range all {
+		errs = append(errs, h.Close(ctx))
+	}
+	return errors.Join(errs...)
 }

@@ -35,7 +35,7 @@ type kept struct {
 }
 
 // of returns the keeper of a server's command for a caller, which is named as
-// groupOf names it.
+// bearer.GroupOf names it.
 func (k *keepers) of(d *Daemon, caller string, b backend) *server.Keeper {
 	what, err := json.Marshal([]any{caller, b.name, b.cmd.Argv, b.cmd.Dir, b.cmd.Env})
 	if err != nil {
@@ -75,7 +75,7 @@ func (k *keepers) room() {
 type opener struct {
 	d *Daemon
 	b backend
-	// caller is for whom, as groupOf says it.
+	// caller is for whom, as bearer.GroupOf names it.
 	caller string
 	wait   time.Duration // before the next opening of a url
 	begun  time.Time

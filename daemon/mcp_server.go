@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/remote"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -65,8 +66,9 @@ func (d *Daemon) configured(h api.Hello) ([]backend, error) {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if len(names) == 0 || len(names) > gateway.MaxServers {
-		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("an MCP endpoint has 1 to %d servers, not %d", gateway.MaxServers, len(names)),
+	if len(names) == 0 || len(names) > router.MaxServers {
+		return nil, &holdfast.Error{Kind: holdfast.KindUsage,
+			Why:  fmt.Sprintf("an MCP endpoint has 1 to %d servers, not %d", router.MaxServers, len(names)),
 			Hint: "mcp.servers in the configuration lists them"}
 	}
 	var out []backend

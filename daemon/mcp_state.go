@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/config"
-	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
@@ -73,7 +73,7 @@ func (s *states) say(configured map[string]config.ServerConfig) map[string]strin
 }
 
 func sayAll(xs map[*serverState]bool) string {
-	for _, state := range []string{gateway.StateGivenUp, gateway.StateLeftOut, gateway.StateRestarting, "starting"} {
+	for _, state := range []string{router.StateGivenUp, router.StateLeftOut, router.StateRestarting, "starting"} {
 		n, why := 0, ""
 		for x := range xs {
 			if x.state == state {
@@ -96,5 +96,5 @@ func sayAll(xs map[*serverState]bool) string {
 	if len(xs) > 1 {
 		return fmt.Sprintf("running, %d clients", len(xs))
 	}
-	return gateway.StateRunning
+	return router.StateRunning
 }

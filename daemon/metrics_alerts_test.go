@@ -33,10 +33,10 @@ func Test001_Layer5_Response_metrics(t *testing.T) {
 		counts(t, c, "alert_channel_failing", `{channel="`+channel+`"} 0`)
 		counts(t, c, "alerts_waiting", `{channel="`+channel+`"} 0`)
 	}
-	d.tellAlert(finding(watch.Rapid, watch.Medium, "ann"))
-	d.tellAlert(finding(watch.Rapid, watch.Medium, "bob"))
-	d.tellAlert(finding(watch.Loop, watch.High, "bob"))
-	d.tellAlert(finding(watch.ErrorRate, watch.High, "bob"))
+	d.alerts.TakeFinding(finding(watch.Rapid, watch.Medium, "ann"))
+	d.alerts.TakeFinding(finding(watch.Rapid, watch.Medium, "bob"))
+	d.alerts.TakeFinding(finding(watch.Loop, watch.High, "bob"))
+	d.alerts.TakeFinding(finding(watch.ErrorRate, watch.High, "bob"))
 	until("alerts_total", `{channel="chat",result="sent"} 2`)
 	until("alert_channel_failing", `{channel="mail"} 1`)
 	counts(t, c, "alerts_waiting", `{channel="mail"} 2`)
@@ -49,7 +49,7 @@ func Test001_Layer5_Response_metrics(t *testing.T) {
 	}
 
 	p.set("/mail", 0)
-	d.alerts.queue.Reroute() // as a reload does: it is tried now
+	d.alerts.Reload(d.config().AlertSettings()) // as a reload does: it is tried now
 	until("alerts_total", `{channel="mail",result="sent"} 2`)
 	counts(t, c, "alerts_waiting", `{channel="mail"} 0`)
 	counts(t, c, "alert_channel_failing", `{channel="mail"} 0`)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
@@ -33,9 +34,12 @@ func (d *Daemon) modelGuest(r *http.Request) (egress.Guest, error) {
 			header = append(header, "Bearer "+k)
 		}
 	}
-	tok, id, err := (bearers{d: d, what: "llm"}).verify(r.Context(), header)
+	tok, id, err := d.bearer.Verify(r.Context(), "llm", header)
 	if err != nil {
 		return egress.Guest{}, err
 	}
-	return egress.Guest{Group: callerOf(id), Caller: egress.Caller{Token: func() (holdfast.Secret, error) { return tok, nil }}}, nil
+	return egress.Guest{Group: bearer.CallerOf(id), Caller: egress.Caller{Token: func() (holdfast.Secret,
+		error) {
+		return tok, nil
+	}}}, nil
 }

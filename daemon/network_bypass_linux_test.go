@@ -231,7 +231,7 @@ func (s *scene) inside(t *testing.T, group []bypass, agent string) []told {
 			return nil, err
 		}
 		space.Need = []posture.Wall{posture.WallNet}
-		return w.RunConnected(ctx, space, process.Streams{Out: to, Err: to}, func(ctx context.Context, sockets []*os.File) error { return s.c.HandOver(ctx, terms, sockets) })
+		return w.RunConnected(ctx, space, sandbox.Streams{Out: to, Err: to}, func(ctx context.Context, sockets []*os.File) error { return s.c.HandOver(ctx, terms, sockets) })
 	})
 	to.Close()
 	text := <-said

@@ -106,7 +106,7 @@ func inWorkspace(t *testing.T, c *api.Client, agent, text string, variables bool
 			return nil, err
 		}
 		space.Need = []posture.Wall{posture.WallNet}
-		return w.RunConnected(ctx, space, process.Streams{Out: to, Err: to}, func(ctx context.Context, sockets []*os.File) error { return c.HandOver(ctx, terms, sockets) })
+		return w.RunConnected(ctx, space, sandbox.Streams{Out: to, Err: to}, func(ctx context.Context, sockets []*os.File) error { return c.HandOver(ctx, terms, sockets) })
 	})
 	to.Close()
 	lines := strings.Split(strings.TrimSpace(<-said), "\n")
@@ -251,7 +251,7 @@ func TestNetwork_DiesWithTheRun(t *testing.T) {
 			return nil, err
 		}
 		space.Need = []posture.Wall{posture.WallNet}
-		return w.RunConnected(ctx, space, process.Streams{}, func(ctx context.Context, sockets []*os.File) error {
+		return w.RunConnected(ctx, space, sandbox.Streams{}, func(ctx context.Context, sockets []*os.File) error {
 			for _, f := range sockets[2:] {
 				l, err := net.FileListener(f)
 				if err != nil {

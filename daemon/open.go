@@ -10,6 +10,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -26,6 +28,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -36,7 +39,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
-	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
@@ -44,6 +46,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -75,7 +78,7 @@ type Daemon struct {
 	Paths  Paths
 
 	opt    Options
-	owner  *Owner
+	owner  *statedir.Owner
 	store  *sqlite.Store
 	keeper kernel.Keeper        // bound by the kernel
 	raiser kernel.CounterRaiser // bound by the kernel
@@ -102,12 +105,8 @@ type Daemon struct {
 	code   string         // guarded by mu; where the code executor listens, if it does
 	served *api.Server    // guarded by mu; nil until commands is called
 
-	hook         webhook
-	alerts       alerts
-	notices      chan kernel.Notice
-	urgent       chan kernel.Notice // of reviews and halts, told before notices
-	halts        chan haltNotice    // the newest halt whose hooks have not run
-	hooks        haltHooks
+	alerts       *alert.Service
+	hooks        *halthook.Hooks
 	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    *tiers.Set
@@ -117,7 +116,7 @@ type Daemon struct {
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
 	states       states
-	holders      holders
+	bearer       *bearer.Gate
 	keepers      keepers
 	verifies     *token.Verifier
 	mcpSeal      []byte
@@ -145,9 +144,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
-		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.hooks.d = d
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -157,7 +154,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.began = d.loaded.Config
-	if d.owner, err = AcquireOwner(opt.State, time.Now()); err != nil {
+	if d.owner, err = statedir.AcquireOwner(opt.State, time.Now()); err != nil {
 		return nil, err
 	}
 	d.Paths = d.owner.Paths
@@ -167,7 +164,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.snapshots.Set(settings)
-	keys, err := LoadKeys(d.owner)
+	keys, err := statedir.LoadKeys(d.owner)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +186,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	return d, d.readPast(ctx)
 }
 
-func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
+func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error) {
 	if err = d.openEngine(ctx); err != nil {
 		return err
 	}
@@ -203,7 +200,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err = witness.CheckSigned(ctx, d.store, d.signer.Verifier()); err != nil {
 		return err
 	}
-	if err = markStore(d.Paths); err != nil {
+	if err = statedir.MarkStore(d.Paths); err != nil {
 		return err
 	}
 	if d.latch, err = latch.New(d.Paths.Halt); err != nil {
@@ -239,8 +236,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	d.sandboxes = tiers.New(tiers.Options{
 		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
 	})
-	d.hook.of(d)
-	if err = d.alerts.open(d); err != nil {
+	if err = d.openAlerts(); err != nil {
 		return err
 	}
 	d.reports = d.newReports()
@@ -249,6 +245,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
+		d.bearer = bearer.New(d.Kernel, d.verifies, d.store, d.log)
 		d.metrics.LookAt(d.metricSources())
 	}
 	return err
@@ -281,7 +278,7 @@ func (d *Daemon) newReports() *report.Reports {
 			at, err := to.TimeOfDay()
 			return to.To, at, err
 		},
-		Send: func(a notify.Alert, now time.Time) { d.alerts.queue.Put(a, now) },
+		Send: d.alerts.Put,
 	})
 }
 
@@ -479,7 +476,9 @@ func (d *Daemon) Close() error {
 	for _, k := range d.keysets {
 		k.Close()
 	}
-	errs = append(errs, d.alerts.close())
+	if d.alerts != nil {
+		errs = append(errs, d.alerts.Close())
+	}
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}

@@ -167,7 +167,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	if why := d.unappliedLately(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.troubles()...)
+	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.ListProblems()...)
 	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

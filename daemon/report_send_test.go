@@ -118,7 +118,7 @@ func Test001_Report_IsSent(t *testing.T) {
 	defer down()
 	at := today.AddDate(0, 0, 1).Add(7 * time.Hour)
 	lookAtReports(t, d, at.Add(-time.Minute))
-	if n := d.alerts.queue.Waiting(); n != 0 || len(p.took("/chat")) != 0 {
+	if n := d.alerts.Waiting(); n != 0 || len(p.took("/chat")) != 0 {
 		t.Errorf("%d wait before their time", n)
 	}
 	lookAtReports(t, d, at)
@@ -171,7 +171,7 @@ func Test001_Report_OutlastsTheDaemon(t *testing.T) {
 	if failed := recorded(t, d, "alert_failed", 1)[0]; failed["condition"] != "daily_report" || failed["subject"] != "chat" {
 		t.Errorf("%v", failed)
 	}
-	d.alerts.lookAtChannels(time.Now().Add(2 * channelVisible))
+	d.alerts.CheckChannels(time.Now().Add(2 * time.Minute))
 	if got := p.wait(t, "/mail", 1)[0]; got.Condition != "alert_channel_failed" || !strings.Contains(got.Text, "through the channel chat fail since") {
 		t.Errorf("%+v", got)
 	}
@@ -186,7 +186,7 @@ func Test001_Report_OutlastsTheDaemon(t *testing.T) {
 	if got := p.wait(t, "/chat", 1)[0]; got.Condition != "daily_report" || !strings.HasPrefix(got.Title, "daily report of "+today.Format(time.DateOnly)) {
 		t.Errorf("%+v", got)
 	}
-	for end := time.Now().Add(time.Minute); d.alerts.queue.Waiting() > 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); d.alerts.Waiting() > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("something waits still")
 		}
@@ -229,10 +229,7 @@ func Test001_Report_IsBounded(t *testing.T) {
 	if len(m.Text) > notify.MaxText || !strings.Contains(m.Text, "- and 1 more\n") || !strings.HasSuffix(m.Text, "or reports/2026-03-01.md in the state directory.") {
 		t.Errorf("%d bytes: %s", len(m.Text), m.Text)
 	}
-	if to := d.alerts.route(notify.Alert{Key: report.Condition + "|2026-03-01"}); !slices.Equal(to, []string{"chat"}) {
-		t.Errorf("it goes to %q", to)
-	}
-	for _, c := range d.alerts.channels() {
+	for _, c := range d.alerts.ListChannels() {
 		if slices.Contains(c.For, report.Condition) != (c.Channel == "chat") {
 			t.Errorf("%+v", c)
 		}

@@ -135,7 +135,7 @@ func Test001_Report_UnreadIsSentLate(t *testing.T) {
 		}
 	}
 	for _, now := range []time.Time{at, at.Add(reportPatience - time.Second)} {
-		if look(now); d.alerts.queue.Waiting() > 0 || len(sentOf(p)) > 0 {
+		if look(now); d.alerts.Waiting() > 0 || len(sentOf(p)) > 0 {
 			t.Errorf("sent at %s: %q", now, sentOf(p))
 		}
 	}
@@ -146,7 +146,7 @@ func Test001_Report_UnreadIsSentLate(t *testing.T) {
 	look(at.Add(2 * reportPatience))
 	look(at.Add(3 * reportPatience))
 	p.wait(t, "/chat", 2)
-	until(t, "the end of what waits", func() bool { return d.alerts.queue.Waiting() == 0 })
+	until(t, "the end of what waits", func() bool { return d.alerts.Waiting() == 0 })
 	kept, err := d.reports.Read(today)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func Test001_Report_OneThatCannotBeRead(t *testing.T) {
 	}
 	p.wait(t, "/chat", 2)
 	// What was received but not yet noted as sent would be sent again.
-	until(t, "the end of what waits", func() bool { return d.alerts.queue.Waiting() == 0 })
+	until(t, "the end of what waits", func() bool { return d.alerts.Waiting() == 0 })
 	opt := d.opt
 	down()
 	d, _, down = serve(t, opt)
@@ -211,7 +211,7 @@ func Test001_Report_OneThatCannotBeRead(t *testing.T) {
 	lookAtReports(t, d, day(4).Add(3*time.Minute))
 	lookAtReports(t, d, day(4).Add(4*time.Minute))
 	p.wait(t, "/chat", 4)
-	until(t, "the end of what waits", func() bool { return d.alerts.queue.Waiting() == 0 })
+	until(t, "the end of what waits", func() bool { return d.alerts.Waiting() == 0 })
 	var days []string
 	for _, s := range sentOf(p) {
 		d, _, _ := strings.Cut(s, ":")

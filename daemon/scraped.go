@@ -19,7 +19,7 @@ func (d *Daemon) metricSources() metrics.Sources {
 		Watcher: d.watching, GoalsPaused: d.goalsPaused, Policy: d.Kernel.Policy, Egress: d.egress.Figures,
 		Halted: func() bool { return d.pageState(context.Background(), false).Halted },
 		Channels: func() (out []metrics.Channel) {
-			for _, c := range d.alerts.channels() {
+			for _, c := range d.alerts.ListChannels() {
 				out = append(out, metrics.Channel{
 					Name: c.Channel,
 					Sent: c.Sent, Failed: c.Failed, Waiting: int64(c.Waiting), Failing: !c.Failing.IsZero(),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/listener"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -78,10 +79,8 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 			}
 		}()
 	}
-	run(d.tell)
-	run(d.tellHalts)
-	run(d.hook.run)
-	run(d.alerts.run)
+	run(d.hooks.Run)
+	run(d.alerts.Run)
 	run(d.sweep)
 	run(d.releaseMemory)
 	run(d.watchLatch)
@@ -115,7 +114,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	address := ""
 	if pages != nil {
 		address = "http://" + pages.Addr().String()
-		in := newCrowd(pages, site)
+		in := listener.ForServer(pages, site)
 		go func() { errs <- site.Serve(in) }()
 	}
 	if err := d.Kernel.Started(person()); err != nil {
@@ -300,7 +299,7 @@ func (d *Daemon) apply(l *config.Loaded) error {
 	d.mu.Lock()
 	d.loaded = l
 	d.mu.Unlock()
-	d.alerts.reloaded()
+	d.alerts.Reload(l.Config.AlertSettings())
 	d.snapshots.Set(settings)
 	d.snapshots.Reloaded()
 	d.snapshots.TellMoved()

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -16,15 +15,13 @@ import (
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-func (p Paths) snapshots() string { return filepath.Join(p.Dir, "snapshots") }
-
 // HalfWay returns a sentence for each work tree of a state that is half way back to a version.
-func HalfWay(p Paths, owned bool) []string { return versions.HalfWay(p.snapshots(), owned) }
+func HalfWay(p Paths, owned bool) []string { return versions.HalfWay(p.Snapshots, owned) }
 
 // newVersions returns what keeps versions of work trees.
 func (d *Daemon) newVersions() *versions.Service {
 	return versions.New(versions.Options{
-		Dir: d.Paths.snapshots(), State: d.Paths.Dir, DB: d.Paths.DB, Mask: d.maskText, Person: person(),
+		Dir: d.Paths.Snapshots, State: d.Paths.Dir, DB: d.Paths.DB, Mask: d.maskText, Person: person(),
 		Store: func() versions.Store {
 			if d.store == nil {
 				return nil

@@ -19,7 +19,7 @@ func (d *Daemon) newWatcher() *anomaly.Watcher {
 				localTTL)
 			return token, err
 		},
-		Answered: d.metrics.Answered, Alert: d.tellAlert, Notify: d.notice,
+		Answered: d.metrics.Answered, Alert: d.alerts.TakeFinding, Notify: d.notice,
 	}, d.loaded.Config.WatchLimits())
 }
 

@@ -48,7 +48,8 @@ func alertsList(a *app, args []string) error {
 	if _, s, err := a.dial(a.ctx, p); err == nil {
 		all = s.Alerts
 	} else if _, l, err := a.loads(); err == nil {
-		all = daemon.AlertChannels(l)
+		s := l.Config.AlertSettings()
+		all = s.ListChannels()
 	} else {
 		return err
 	}
@@ -134,11 +135,11 @@ func (o *dialled) seeAlerts(daemon.Paths) finding {
 	if err != nil {
 		return warn("mend the configuration first", "not asked: the configuration does not load")
 	}
-	n := len(daemon.AlertChannels(l))
+	n := len(l.Config.Alerts.Channels)
 	if n == 0 {
 		return warn("write one under alerts: channels:, as doc/alerts.md shows", "nobody is told of what is wrong: no channel is configured, and alerts stand in the log and in the ledger only")
 	}
-	all := daemon.AlertTroubles(o.a.ctx, l, true)
+	all := l.Config.Alerts.ListTroubles(o.a.ctx)
 	if o.err == nil {
 		for _, c := range o.status.Alerts {
 			if !c.Failing.IsZero() {

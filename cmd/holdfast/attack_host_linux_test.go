@@ -17,11 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
+	"golang.org/x/sys/unix"
 )
 
 // hosted is a site whose daemon serves exec, run and the tool run_code, and is at

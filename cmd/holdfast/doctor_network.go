@@ -102,7 +102,7 @@ func (n *networkTrial) try(a *app, dir string) (posture.Posture, []string, error
 		said <- string(b)
 	}()
 	network := &sandbox.Network{Authority: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("doctor")})}
-	up, err := a.tryProgram(dir, []string{"bash", "-c", script.String()}, process.Streams{In: null, Out: to, Err: null}, network, n.serve)
+	up, err := a.tryProgram(dir, []string{"bash", "-c", script.String()}, sandbox.Streams{In: null, Out: to, Err: null}, network, n.serve)
 	to.Close()
 	lines := strings.Split(strings.TrimSpace(<-said), "\n")
 	from.Close()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"errors"
 	"fmt"
 	"time"
@@ -44,7 +45,7 @@ func (o *dialled) see(p daemon.Paths) finding {
 	case !there(p.Dir):
 		return okay("nobody, and nothing to own")
 	}
-	lock, err := daemon.AcquireOwner(p.Dir, time.Now())
+	lock, err := statedir.AcquireOwner(p.Dir, time.Now())
 	if err != nil {
 		return bad(err)
 	}
@@ -59,7 +60,7 @@ const nobodys = "doctor/nobody-listed-this"
 
 // seeRefusal proves that what is not listed is refused.
 func (o *dialled) seeRefusal(p daemon.Paths) finding {
-	if err := daemon.StoreGone(p); err != nil {
+	if err := statedir.StoreGone(p); err != nil {
 		return bad(err)
 	}
 	if !there(p.DB) {

@@ -47,13 +47,13 @@ func (a *app) tryRun(dir string) (posture.Posture, error) {
 		return posture.Posture{}, err
 	}
 	defer null.Close()
-	up, err := a.tryProgram(dir, []string{"true"}, process.Streams{In: null, Out: null, Err: null}, nil, nil)
+	up, err := a.tryProgram(dir, []string{"true"}, sandbox.Streams{In: null, Out: null, Err: null}, nil, nil)
 	return up, err
 }
 
 // tryProgram runs argv on the work tree dir behind the walls that stand here, in
 // a network that hand serves, if one is given, and returns which walls those are.
-func (a *app) tryProgram(dir string, argv []string, std process.Streams, network *sandbox.Network, hand process.Hand) (posture.Posture, error) {
+func (a *app) tryProgram(dir string, argv []string, std sandbox.Streams, network *sandbox.Network, hand process.Hand) (posture.Posture, error) {
 	tree, err := process.WorkTree(dir, "", true)
 	if err != nil {
 		return posture.Posture{}, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"fmt"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ func (a *app) seeState(p daemon.Paths) finding {
 	if !there(p.Dir) {
 		return warn("`holdfast init` makes it", "%s is not there yet", p.Dir)
 	}
-	real, err := daemon.OpenState(p.Dir)
+	real, err := statedir.OpenState(p.Dir)
 	if err != nil {
 		return bad(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
@@ -13,7 +14,6 @@ import (
 
 	"filippo.io/age"
 	"filippo.io/age/armor"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -64,7 +64,7 @@ func sealKey() (sealed []byte, public string, err error) {
 
 // writeKey writes such a key into a state directory, which it makes.
 func writeKey(state string) error {
-	p, err := daemon.OpenState(state)
+	p, err := statedir.OpenState(state)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,7 +79,7 @@ func initAll(a *app, args []string) error {
 		return err
 	}
 	stateThere := there(p.DB)
-	if p, err = daemon.OpenState(p.Dir); err != nil {
+	if p, err = statedir.OpenState(p.Dir); err != nil {
 		return err
 	}
 	list, err := a.initConfig(path, names)

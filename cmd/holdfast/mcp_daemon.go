@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ func (a *app) daemon(p daemon.Paths, notify string) (*api.Client, *api.Status, e
 			if c, s, err := a.dial(ctx, p); err == nil {
 				return c, s, nil
 			}
-			if holder := daemon.Process(p); holder.PID > 0 && ctx.Err() == nil {
+			if holder := statedir.Process(p); holder.PID > 0 && ctx.Err() == nil {
 				ended = nil
 				continue
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func (a *app) silent(p daemon.Paths, err error) error {
 	if holdfast.KindOf(err) != holdfast.KindTimeout {
 		return err
 	}
-	h := daemon.Process(p)
+	h := statedir.Process(p)
 	return &holdfast.Error{Kind: holdfast.KindTimeout, Err: err,
 		Why:  fmt.Sprintf("the owner of the state, %s, does not answer", h),
 		Hint: "it may be stopped or busy: look at it, then continue it or end it; `holdfast halt` works all the same"}
@@ -126,7 +127,9 @@ func (a *app) own(do func(c *api.Client, s *api.Status) error) (err error) {
 	if err != nil {
 		return err
 	}
-	return d.Attend(func() error { return do(d.API(), s) })
+	err = d.Attend(func() error { return do(d.API(), s) })
+	d.RunHaltHooks(a.ctx) // of a halt that no daemon saw; the log has their results
+	return err
 }
 
 // ownLog is the log of a command that is the owner itself: the file that the
@@ -165,7 +168,7 @@ func (a *app) read(do func(p daemon.Paths, s kernel.Store) error) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := daemon.StoreGone(p); err != nil {
+	if err := statedir.StoreGone(p); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(p.DB); errors.Is(err, os.ErrNotExist) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -86,7 +85,7 @@ func answer(a *app, act string, args []string) error {
 		fmt.Fprintln(a.err)
 		// The kernel would say so too, but only after the passphrase was typed.
 		if !r.Waiting(time.Now()) {
-			return kernel.Answered(r)
+			return r.IsAnswered()
 		}
 		rule, err := a.meant(&w.keep, r)
 		if err != nil {

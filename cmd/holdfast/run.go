@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
@@ -139,8 +138,8 @@ func runProgram(a *app, args []string) error {
 }
 
 // streams are the standard descriptors, as far as they are files.
-func (a *app) streams() process.Streams {
-	var s process.Streams
+func (a *app) streams() sandbox.Streams {
+	var s sandbox.Streams
 	s.In, _ = a.in.(*os.File)
 	if o, ok := a.out.(*output); ok {
 		s.Out, _ = o.Writer.(*os.File)

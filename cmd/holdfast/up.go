@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,8 @@ key, without which nobody can approve or resume.
     --linger                 end when the last client has gone, as the daemon
                              does that another command started
     --notify CMD             a shell command that is run for everything that
-                             people should hear of, with JSON on its input
+                             people should hear of, with JSON on its input,
+                             and again while it fails
     --log-json               log as JSON
     --no-operator            make no operator key
     --credential-file FILE   a file of yours (0600) whose first line is the
@@ -128,7 +130,7 @@ func (a *app) openLog() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p, err = daemon.OpenState(p.Dir); err != nil {
+	if p, err = statedir.OpenState(p.Dir); err != nil {
 		return nil, err
 	}
 	return ownLog(p.Log)

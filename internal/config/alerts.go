@@ -2,14 +2,19 @@ package config
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -123,6 +128,60 @@ func (c *AlertsConfig) Fallen() []string {
 	for _, r := range routed() {
 		if _, by := c.routeBy(r.severity); by != "" && by != r.kinds[0] {
 			out = append(out, fmt.Sprintf("alerts of severity %s go by %s, since there is no channel of kind %s", r.severity, by, r.kinds[0]))
+		}
+	}
+	return out
+}
+
+// AlertSettings returns what of the configuration decides what people hear of.
+func (c *Config) AlertSettings() alert.Settings {
+	s := alert.Settings{Kinds: map[string]string{}, Routes: map[watch.Severity][]string{}, Report: c.Alerts.Report.To,
+		Fallbacks: c.Alerts.Fallen(), WebhookURL: c.Review.Webhook.URL, WebhookSecret: c.Review.Webhook.ReadSecret,
+		Plain: c.Unsafe.PlainHTTP, ReviewCommand: c.Review.Notify}
+	for name, channel := range c.Alerts.Channels {
+		s.Kinds[name] = channel.Kind
+	}
+	for severity := watch.Low; severity <= watch.Critical; severity++ {
+		s.Routes[severity] = c.Alerts.Route(severity)
+	}
+	return s
+}
+
+// OpenChannel opens the channel of that name; nothing is sent. The error names the place of the
+// address, and never the address.
+func (c *AlertsConfig) OpenChannel(ctx context.Context, values *credential.Reader, name string) (*notify.Channel,
+	error) {
+	of, ok := c.Channels[name]
+	if !ok {
+		return nil, errors.New("it is configured no more")
+	}
+	address, err := values.Value(ctx, of.Source())
+	if err != nil {
+		return nil, err
+	}
+	ch, err := notify.Open(notify.Kind(of.Kind), address)
+	if err != nil {
+		return nil, usage.HintErrorf(
+			"doc/alerts.md shows one of each service", "%s: %v", credential.DescribeSource(of.Source()), err,
+		)
+	}
+	return ch, nil
+}
+
+// ListTroubles returns the channels that a daemon which starts here could not open, and the severities
+// that go another way than the specification's, one sentence each. It runs the commands that print
+// addresses, within 5 s. Nothing is sent.
+func (c *AlertsConfig) ListTroubles(ctx context.Context) []string {
+	if len(c.Channels) == 0 {
+		return nil
+	}
+	out := c.Fallen()
+	ctx, cancel := context.WithTimeout(ctx, credential.CommandTimeout)
+	defer cancel()
+	for _, name := range slices.Sorted(maps.Keys(c.Channels)) {
+		if _, err := c.OpenChannel(ctx, new(credential.Reader), name); err != nil {
+			why, _ := usage.Explain(err)
+			out = append(out, "the channel "+name+" cannot be used: "+why)
 		}
 	}
 	return out

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
-	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -41,7 +41,7 @@ func (k *checker) servers(c *Config) {
 			k.local(s)
 		}
 	}
-	if why := gateway.Apart(slices.Sorted(maps.Keys(c.MCP.Servers))); why != "" {
+	if why := router.FindNameCollision(slices.Sorted(maps.Keys(c.MCP.Servers))); why != "" {
 		k.fail(k.at("mcp.servers"), "rename one of the two", "%s", why)
 	}
 }

@@ -42,7 +42,7 @@ const (
 // its context cannot keep a halt from being recorded. On a context that has
 // ended it is not called at all.
 func (c *crossing) performed(act Act) ended {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.j.contract.timeout(), errTimeout)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.j.contract.ActTime(), errTimeout)
 	defer cancel()
 	if d := c.j.req.Deadline; !d.IsZero() {
 		var stop context.CancelFunc

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -271,7 +272,8 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	if err != nil {
 		return 0, walError(err)
 	}
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(agent) + " was paused" + reason(k.quote(why, 256))}
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(agent) + " was paused" +
+		review.SuffixReason(k.quote(why, 256))}
 	n := k.flights.cut(cause, func(f *flight) bool { return f.of(tenant, agent) })
 	k.stir()
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})

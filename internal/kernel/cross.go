@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
@@ -129,13 +131,14 @@ func (c *crossing) judgeOnce(ctx context.Context, req *holdfast.Request, reentra
 	_, c.span = k.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, j.above), "crossing "+boundary, trace.WithAttributes(
 		attribute.String("holdfast.crossing", j.id), attribute.String("holdfast.correlation", j.correlation), attribute.String("holdfast.boundary", boundary)))
 	if c.span.IsRecording() {
-		j.traceparent = header(c.span.SpanContext())
+		j.traceparent = tracecontext.Format(c.span.SpanContext())
 	}
-	if k.flood.full(j.tenant(), j.who.Agent, j.now) {
+	if k.flood.IsFull(j.tenant(), j.who.Agent, j.now) {
 		c.machine.do(refused)
 		c.span.End()
 		return &holdfast.Error{Kind: holdfast.KindBounds, Gate: holdfast.K3,
-			Why:  fmt.Sprintf("more than %d requests of this agent were refused within %s", floodOf(j.who.Agent), floodWindow),
+			Why: fmt.Sprintf("more than %d requests of this agent were refused within %s",
+				flood.LimitOf(j.who.Agent), flood.Window),
 			Hint: "it is refused unrecorded until the minute has passed; the ledger then holds the count"}
 	}
 	k.fetch(ctx, j)
@@ -266,8 +269,9 @@ func (c *crossing) admit(tx *scope) error {
 	}
 	// A tool may have shown itself anew since it was judged.
 	if pin := j.contract.Pin; pin != "" {
-		if c := k.seen.find(j.pol, j.req.Boundary); c == nil || c.Pin != pin || c.drifted != j.contract.drifted {
-			return &errRefused{named(nameTool, deny(holdfast.K7, holdfast.KindConflict, "the tool changed while the request was judged", "ask again"))}
+		if c := k.seen.find(j.pol, j.req.Boundary); c == nil || c.Pin != pin || c.Drifted != j.contract.Drifted {
+			return &errRefused{named(review.NameTool, deny(holdfast.K7, holdfast.KindConflict,
+				"the tool changed while the request was judged", "ask again"))}
 		}
 	}
 	if err := stillGoing(tx, j); err != nil {
@@ -353,7 +357,8 @@ func (k *Kernel) meet(tx Tx, j *judgement) error {
 
 // useApproval spends the approval; a second use finds it spent (D11).
 func useApproval(tx Tx, j *judgement) error {
-	spent := named(nameUsed, deny(holdfast.K7, holdfast.KindApprovalUsed, "the approval of review "+j.review.ID+" was used already", "ask again to open a new review"))
+	spent := named(review.NameUsed, deny(holdfast.K7, holdfast.KindApprovalUsed,
+		"the approval of review "+j.review.ID+" was used already", "ask again to open a new review"))
 	r, err := tx.Review(j.review.ID)
 	if err != nil {
 		return err
@@ -428,7 +433,8 @@ func (c *crossing) outcome() *holdfast.Outcome {
 		return o
 	}
 	o.Crossing, o.Correlation, o.Traceparent = c.j.id, c.j.correlation, c.j.traceparent
-	o.Key, o.Exact, o.Opinions, o.Weakened, o.Verdicts = c.j.key(), c.j.exact(), c.j.opinions, c.j.weakened(), c.j.findNote()
+	o.Key, o.Exact, o.Opinions, o.Weakened, o.Verdicts = c.j.key(), c.j.exact(), c.j.opinions,
+		c.j.pol.contracts.LoosenedFor(c.j.contract), c.j.findNote()
 	return o
 }
 

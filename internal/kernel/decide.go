@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +43,7 @@ func (k *Kernel) Review(ctx context.Context, id string) (review.Review, error) {
 		return err
 	})
 	if errors.Is(err, ErrNotFound) {
-		err = noReview(id)
+		err = review.NoReview(id)
 	}
 	r.Entry = nil
 	return r, err
@@ -88,21 +87,6 @@ func once(tx Tx, s operator.Statement) error {
 	return err
 }
 
-// decisions is what each act makes of a review.
-func decided(act string) (review.State, bool) {
-	switch act {
-	case operator.Approve:
-		return review.Approved, true
-	case operator.Reject:
-		return review.Rejected, true
-	case operator.Changes:
-		return review.Changes, true
-	case operator.Defer:
-		return review.Deferred, true
-	}
-	return review.None, false
-}
-
 // Decide carries out a person's signed answer to a review. The statement must
 // name the review's exact hash, preview hash, policy and nonce: what was seen
 // is what is decided. It works while halted (D34). Errors: PermissionError,
@@ -113,7 +97,7 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, err
 	}
-	state, ok := decided(s.Act)
+	state, ok := review.StateOf(s.Act)
 	if !ok {
 		return review.Review{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%q does not answer a review", s.Act)}
 	}
@@ -127,14 +111,15 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 		if r, err = k.answerable(tx, s, key); err != nil {
 			return err
 		}
-		if !r.MayBe(state) {
-			return &holdfast.Error{Kind: holdfast.KindUsage, Why: "review " + r.ID + " is about " + aboutWords(r.About) + ", of which nothing can be changed",
-				Hint: "approve it, which lets the agent go on, or reject it, which keeps the agent stopped"}
+		if err := r.CheckMayBe(state); err != nil {
+			return err
 		}
 		return k.applyDecision(tx, &r, s, signed, state)
 	})
 	if errors.Is(err, ErrConflict) {
-		err = &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: nameDecided, Why: "the review was decided by somebody else a moment ago", Hint: "`holdfast review show " + s.Subject + "`"}
+		err = &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: review.NameDecided,
+			Why: "the review was decided by somebody else a moment ago", Hint: "`holdfast review show " +
+				s.Subject + "`"}
 	}
 	if err != nil {
 		return review.Review{}, walError(err)
@@ -163,97 +148,27 @@ func reasonOr(s, or string) string {
 	return s
 }
 
-func noReview(id string) error {
-	return &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "review/none", Why: fmt.Sprintf("there is no review %q", excerpt.Of(id, 64)), Hint: "`holdfast review ls` lists them"}
-}
-
 // answerable finds the review that the statement is about, if it may still be
 // answered by that person.
 func (k *Kernel) answerable(tx Tx, s operator.Statement, key operator.Public) (review.Review, error) {
 	r, err := tx.Review(s.Subject)
 	if errors.Is(err, ErrNotFound) {
-		return r, noReview(s.Subject)
+		return r, review.NoReview(s.Subject)
 	}
 	if err != nil {
 		return r, err
 	}
 	if !r.Waiting(k.now()) {
-		return r, Answered(&r)
+		return r, r.IsAnswered()
 	}
-	if err := sameQuestion(&r, &s); err != nil {
+	if err := r.CheckAnswer(&s, key); err != nil || s.Act != operator.Approve {
 		return r, err
 	}
-	if s.Act != operator.Approve {
-		return r, nil
-	}
-	c := k.lookup(k.policy.Load(), r.Boundary)
-	switch {
-	case r.InPart() && s.Value != operator.InPart:
-		return r, &holdfast.Error{Kind: holdfast.KindPermission, Rule: "review/seen_in_part", Why: "review " + r.ID + " " + inPart(&r) + ", and the statement does not say that this was seen",
-			Hint: "`holdfast review approve " + r.ID + " --in-part` approves what nobody saw whole"}
-	case review.SaidBySelf(&s, key, &r):
-		return r, selfApproval(s.Reviewer)
-	case r.About == "" && r.Policy != k.governs(r.Boundary):
-		name, what := moved(&r, c)
+	if r.About == "" && r.Policy != k.governs(r.Boundary) {
+		name, what := r.Moved(pinOf(k.lookup(k.policy.Load(), r.Boundary), &r))
 		return r, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: name, Why: what + " changed since this was asked", Hint: "the agent must ask anew"}
 	}
 	return r, nil
-}
-
-// inPart says why a reviewer does not see the whole.
-func inPart(r *review.Review) string {
-	switch {
-	case !r.Masked:
-		return "is shown in part"
-	case !r.Cut:
-		return "is shown with something masked in it"
-	}
-	return "is shown in part, with something masked in it"
-}
-
-func selfApproval(who string) error {
-	return &holdfast.Error{Kind: holdfast.KindSelfApproval, Gate: holdfast.K7, Rule: nameSelf, Why: who + " asked for this and cannot approve it", Hint: "another person must"}
-}
-
-// Answered says why a review that does not wait takes no answer: a ConflictError.
-func Answered(r *review.Review) error {
-	e := &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: nameDecided, Hint: "the agent can ask anew"}
-	if r.About != "" {
-		e.Hint = ""
-	}
-	by := ""
-	if r.Reviewer != "" {
-		by = " by " + r.Reviewer
-	}
-	e.Why = "review " + r.ID + " is " + string(r.State) + by + " and cannot be answered again"
-	switch r.State {
-	case review.Pending, review.Deferred, review.Expired:
-		e.Rule, e.Why = nameExpired, "review "+r.ID+" ended at "+stamp(r.Expires)+" and cannot be answered any more"
-	case review.Voided:
-		e.Rule = nameVoided
-	case review.Used:
-		e.Rule, e.Why = nameUsed, "review "+r.ID+" was approved"+by+" and has been used: it cannot be answered again"
-	}
-	return e
-}
-
-// sameQuestion refuses a statement that is about something other than the
-// review holds: what was seen is what is decided.
-func sameQuestion(r *review.Review, s *operator.Statement) error {
-	for _, f := range []struct{ name, is, said string }{
-		{nameArguments, r.Exact, s.Exact}, {"review/other_preview", r.PreviewHash, s.PreviewHash},
-		{namePolicy, r.Policy, s.Policy}, {"review/other_question", r.Nonce, s.Nonce},
-	} {
-		if f.is != f.said {
-			return &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: f.name,
-				Why: "the statement is about something other than what review " + r.ID + " holds", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
-		}
-	}
-	if cmp.Or(s.Tenant, holdfast.Local) != r.Tenant {
-		return &holdfast.Error{Kind: holdfast.KindPermission, Gate: holdfast.K7, Rule: "review/other_tenant",
-			Why: "the statement is about another tenant than review " + r.ID + " is of", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
-	}
-	return nil
 }
 
 func (k *Kernel) applyDecision(tx *scope, r *review.Review, s operator.Statement, signed operator.Signed,
@@ -301,22 +216,12 @@ func (k *Kernel) applyDecision(tx *scope, r *review.Review, s operator.Statement
 	if state != review.Rejected && state != review.Changes {
 		return nil // no crossing waits for it
 	}
-	name := nameRejected
+	name := review.NameRejected
 	if state == review.Changes {
-		name = nameChanges
+		name = review.NameChanges
 	}
-	return k.closeHeld(tx, *r, state, ledger.Denied, &holdfast.Error{Kind: holdfast.KindRejected, Gate: holdfast.K7, Rule: name, Why: "rejected by " + r.Reviewer + reason(r.Reason)})
-}
-
-// aboutWords is what a review that no crossing waits for is about.
-func aboutWords(about string) string {
-	switch about {
-	case review.AboutBudget:
-		return "a spent budget"
-	case review.AboutAnomaly:
-		return "what is out of the ordinary"
-	}
-	return "an escape attempt"
+	return k.closeHeld(tx, *r, state, ledger.Denied, &holdfast.Error{Kind: holdfast.KindRejected,
+		Gate: holdfast.K7, Rule: name, Why: "rejected by " + r.Reviewer + review.SuffixReason(r.Reason)})
 }
 
 // every lists the reviews in a state of every tenant, the newest sweepBatch of

@@ -32,13 +32,6 @@ func spokenFor(g holdfast.Gate) holdfast.Gate {
 	return holdfast.K1
 }
 
-func (c *contract) riskOf(reads bool) holdfast.Risk {
-	if !reads || c.Risk == holdfast.Prohibited || c.ReadRisk == holdfast.Prohibited {
-		return c.Risk
-	}
-	return c.ReadRisk
-}
-
 // refusals are the boundary's own names of what K3 and K6 refuse.
 func (j *judgement) refusals() holdfast.Refusals {
 	if j.contract == nil {

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"maps"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -88,7 +89,7 @@ func callWords(c posture.Call) string {
 
 // short bounds a word of a hand's, in bytes.
 func short(s string) string {
-	s = printable(s)
+	s = visible.ReplaceUnprintable(s)
 	return s[:min(len(s), 64)]
 }
 

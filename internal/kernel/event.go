@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -35,7 +36,7 @@ func (k *Kernel) eventLeaf(e Event) (ledger.Leaf, error) {
 	}
 	at := k.instant()
 	r := ledger.Event{ID: id, TenantID: e.Tenant, Crossing: e.Crossing, Timestamp: at, Clock: behind(k.now(), at), Name: e.Name,
-		Who: printable(orNobody(e.Who)), Subject: printable(orNobody(e.Subject))}
+		Who: visible.ReplaceUnprintable(orNobody(e.Who)), Subject: visible.ReplaceUnprintable(orNobody(e.Subject))}
 	if len(e.Data) > 0 {
 		if r.Data, err = json.Marshal(e.Data); err != nil {
 			return ledger.Leaf{}, err

@@ -3,7 +3,6 @@ package kernel
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -305,7 +304,9 @@ func (k *Kernel) waitingFor(tx Tx, d budget.Draw) (*review.Review, error) {
 func (k *Kernel) askSpent(tx Tx, j *judgement, d budget.Draw, used int64) (*review.Review, error) {
 	amount := j.pol.amount(d)
 	shown := map[string]any{"agent": j.who.Name(), "boundary": j.recordedBoundary(), "budget": d.Name, "crossing": j.id, "session": j.who.Session,
-		"used": words(d.Resource, used), "limit": words(d.Resource, d.Limit), "asked": words(d.Resource, d.Amount), "approving_adds": words(d.Resource, amount)}
+		"used": budget.FormatAmount(d.Resource, used), "limit": budget.FormatAmount(d.Resource, d.Limit),
+		"asked": budget.FormatAmount(d.Resource, d.Amount), "approving_adds": budget.FormatAmount(d.Resource,
+			amount)}
 	r, err := k.ask(review.AboutBudget, budgetDomain, shown)
 	if err != nil {
 		return nil, err
@@ -339,22 +340,6 @@ func ownerOf(d budget.Draw, j *judgement) string {
 		return ""
 	}
 	return j.who.Agent
-}
-
-// words is an amount for people: money in dollars.
-func words(r holdfast.Resource, n int64) string {
-	if r != holdfast.MoneyMicro {
-		return fmt.Sprintf("%d %s", n, r)
-	}
-	sign := ""
-	if n < 0 {
-		sign = "-"
-	}
-	u := uint64(n)
-	if n < 0 {
-		u = -u
-	}
-	return fmt.Sprintf("%s$%d.%06d", sign, u/1_000_000, u%1_000_000)
 }
 
 // extend carries out the approval of such a review: the counter's limit is

@@ -41,7 +41,7 @@ func (j *judgement) fetchForOutput(ctx context.Context) {
 		return
 	}
 	names := j.pol.Rules.Facts(j.req.Boundary, constitution.OnOutput)
-	for _, p := range j.contract.predicates {
+	for _, p := range j.contract.Checks {
 		names = append(names, p.Facts...)
 	}
 	slices.Sort(names)

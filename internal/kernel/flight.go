@@ -21,13 +21,16 @@ type flight struct {
 	leased bool
 }
 
+// agentKey names an agent.
+type agentKey struct{ tenant, agent string }
+
 // flights are the crossings that halt, pause and revocation can cut. Two
 // requests that race for one approval fly under one id until one has begun.
 type flights struct {
 	mu sync.Mutex
 	m  map[*flight]struct{} // guarded by mu
 	// leases are the leased ones of each agent.
-	leases map[floodKey]int // guarded by mu
+	leases map[agentKey]int // guarded by mu
 }
 
 // add says no to one lease more than an agent may have.
@@ -39,7 +42,7 @@ func (f *flights) add(fl *flight) bool {
 			return false
 		}
 		if f.leases == nil {
-			f.leases = map[floodKey]int{}
+			f.leases = map[agentKey]int{}
 		}
 		f.leases[fl.who()]++
 	}
@@ -64,7 +67,7 @@ func (fl *flight) name() string {
 }
 
 // who is whose flight it is.
-func (fl *flight) who() floodKey { return floodKey{fl.tenant, fl.agent} }
+func (fl *flight) who() agentKey { return agentKey{fl.tenant, fl.agent} }
 
 func (f *flights) remove(fl *flight) {
 	f.mu.Lock()

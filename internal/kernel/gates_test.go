@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 )
 
 // A gate has five seconds, whichever it is and whatever it would have said: its
@@ -56,7 +57,8 @@ func TestK1_AC5_FP7_five_seconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := compile(holdfast.Contract{Boundary: "b", Risk: holdfast.Low, Schema: json.RawMessage(`{"type":"array","items":{"type":"string"}}`)}, none)
+	c := contract.Compile(holdfast.Contract{Boundary: "b", Risk: holdfast.Low,
+		Schema: json.RawMessage(`{"type":"array","items":{"type":"string"}}`)}, none)
 	for _, text := range []string{`["a"]`, `[1]`} {
 		doc, err := payload.Parse([]byte(text))
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // that the ledger tells of the review what its row does. A row that somebody
 // changed in the store is no approval.
 func (k *Kernel) genuine(tx Tx, r *review.Review) error {
-	forged := &holdfast.Error{Kind: holdfast.KindApprovalChannel, Gate: holdfast.K7, Rule: nameForged,
+	forged := &holdfast.Error{Kind: holdfast.KindApprovalChannel, Gate: holdfast.K7, Rule: review.NameForged,
 		Why: "the approval of review " + r.ID + " carries no signature of an operator", Hint: "somebody changed the store: look at it with `holdfast ledger verify`"}
 	var signed operator.Signed
 	if json.Unmarshal(r.Word, &signed) != nil || len(signed.Statement) > operator.MaxStatement {

@@ -109,18 +109,19 @@ func (k *Kernel) openReview(tx *scope, j *judgement, r *review.Review) (bool, er
 	if err == nil {
 		switch old.Answer(j.now, j.governs()) {
 		case review.Pending:
-			*r, j.heldAs = old, nameWaiting
+			*r, j.heldAs = old, review.NameWaiting
 			if old.State == review.Deferred {
-				j.heldAs = nameDeferred
+				j.heldAs = review.NameDeferred
 			}
 			return false, nil
 		case review.Voided:
-			name, what := moved(&old, j.contract)
+			name, what := old.Moved(pinOf(j.contract, &old))
 			if err := k.void(tx, old, name, what+" changed after this was asked"); err != nil {
 				return false, err
 			}
 		case review.Approved, review.Rejected:
-			return false, &errRefused{named(nameDecided, deny(holdfast.K7, holdfast.KindConflict, "review "+old.ID+" was decided a moment ago", "ask again"))}
+			return false, &errRefused{named(review.NameDecided, deny(holdfast.K7, holdfast.KindConflict,
+				"review "+old.ID+" was decided a moment ago", "ask again"))}
 		}
 	}
 	if err := roomForQuestion(tx, r); err != nil {
@@ -134,7 +135,7 @@ func (k *Kernel) openReview(tx *scope, j *judgement, r *review.Review) (bool, er
 		return false, err
 	}
 	if other != "" {
-		j.heldAs = nameArguments
+		j.heldAs = review.NameArguments
 		r.Why += "; the approval of review " + other + " is for other arguments"
 	}
 	if err := tx.PutReview(*r, review.None); err != nil {
@@ -241,7 +242,8 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
 		Intent: j.who.Intent, Asker: j.asker(), Correlation: j.correlation, Risk: j.risk(), Why: j.why, Cause: j.cause, Confidence: j.score, Threshold: j.limit,
 		Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]), Cut: seen.cut, Masked: seen.masked, Shape: shape(j, &seen),
-		Contract: j.contract.hash, Pin: j.contract.Pin, Gates: j.askedBy, Key: j.key(), Nonce: nonce, State: review.Pending,
+		Contract: j.contract.Hash, Pin: j.contract.Pin, Gates: j.askedBy, Key: j.key(), Nonce: nonce,
+		State:   review.Pending,
 		Created: j.at, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
 }
 
@@ -328,7 +330,7 @@ func (k *Kernel) closeHeld(tx *scope, r review.Review, answer review.State, outc
 	if err != nil {
 		return err
 	}
-	e.Outcome, e.Review, e.Reviewer, e.ExitCode = outcome, r.ID, printable(r.Reviewer), 1
+	e.Outcome, e.Review, e.Reviewer, e.ExitCode = outcome, r.ID, visible.ReplaceUnprintable(r.Reviewer), 1
 	fault(e, why)
 	switch answer {
 	case review.Approved, review.Rejected, review.Changes:
@@ -367,9 +369,9 @@ func (k *Kernel) expire(tx *scope, r review.Review, seen bool) error {
 		Data: map[string]any{"state": string(was)}}); err != nil {
 		return err
 	}
-	name := nameExpired
+	name := review.NameExpired
 	if was == review.Approved {
-		name = nameUnused
+		name = review.NameUnused
 	}
 	return k.closeHeld(tx, now, was, ledger.HeldExpired, &holdfast.Error{Kind: holdfast.KindApprovalTimeout, Gate: holdfast.K7, Rule: name,
 		Why: "nobody answered, or the approval was not used, within " + review.Lifetime.String()})

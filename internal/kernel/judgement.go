@@ -8,7 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 	"github.com/holdfast-dev/holdfast/internal/policy/history"
+	"github.com/holdfast-dev/holdfast/internal/policy/pricing"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/trace"
@@ -51,11 +53,11 @@ type judgement struct {
 type schemaFacts struct {
 	doc      *payload.Doc
 	docErr   error
-	beside   *payload.Doc    // nil if there is only a payload
-	bound    string          // the exact hash over both, if there are both
-	contract *contract       // nil: no contract lists the boundary
-	class    *review.Pattern // of risk; nil if none matches
-	unread   bool            // its words are more than patterns read
+	beside   *payload.Doc       // nil if there is only a payload
+	bound    string             // the exact hash over both, if there are both
+	contract *contract.Contract // nil: no contract lists the boundary
+	class    *review.Pattern    // of risk; nil if none matches
+	unread   bool               // its words are more than patterns read
 }
 
 // callerFacts are those of K2, and of what precedes the gates.
@@ -79,7 +81,7 @@ type roomFacts struct {
 	draws    []budget.Draw
 	rates    []budget.Rate
 	planErr  *budget.Refusal
-	price    price
+	price    pricing.Price
 	priceErr *holdfast.Opinion // the refusal of a request without a price
 	// overBudget says that a budget of its own was spent, and a person asked.
 	overBudget bool
@@ -182,7 +184,7 @@ func (j *judgement) exact() string {
 // consumes is what the contract and the request ask together. An overflow
 // saturates, so that it is refused rather than wrapped.
 func (j *judgement) consumes() map[holdfast.Resource]int64 {
-	if len(j.req.Consumes) == 0 && j.price.micro == 0 {
+	if len(j.req.Consumes) == 0 && j.price.Micro == 0 {
 		return j.contract.Consumes
 	}
 	sum := make(map[holdfast.Resource]int64, len(j.contract.Consumes)+len(j.req.Consumes))
@@ -196,8 +198,8 @@ func (j *judgement) consumes() map[holdfast.Resource]int64 {
 		}
 		sum[r] = budget.AddCapped(sum[r], n)
 	}
-	if n := sum[holdfast.MoneyMicro]; j.price.micro > 0 && n >= 0 {
-		sum[holdfast.MoneyMicro] = budget.AddCapped(n, j.price.micro)
+	if n := sum[holdfast.MoneyMicro]; j.price.Micro > 0 && n >= 0 {
+		sum[holdfast.MoneyMicro] = budget.AddCapped(n, j.price.Micro)
 	}
 	return sum
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 )
 
 // k1Schema asks whether the request is well formed (spec 003 section 1.2, D7).
@@ -20,8 +21,8 @@ func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 		return op
 	}
 	c := j.contract
-	if c.schemaErr != nil {
-		return refusal(holdfast.K1, "NOT_FOUND", c.schemaErr)
+	if c.SchemaErr != nil {
+		return refusal(holdfast.K1, "NOT_FOUND", c.SchemaErr)
 	}
 	if j.docErr != nil {
 		op := refusal(holdfast.K1, "INVALID", j.docErr)
@@ -30,13 +31,13 @@ func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 		}
 		return op
 	}
-	if err := c.names.Check(j.doc.Value()); err != nil {
+	if err := c.Names.Check(j.doc.Value()); err != nil {
 		return refusal(holdfast.K1, "INVALID", err)
 	}
-	if c.schema == nil {
+	if c.Input == nil {
 		return allow(holdfast.K1, "VALID", noneDeclared, "the payload is well-formed JSON")
 	}
-	errs, err := c.schema.Validate(ctx, j.doc.Value())
+	errs, err := c.Input.Validate(ctx, j.doc.Value())
 	if ctx.Err() != nil {
 		return deny(holdfast.K1, holdfast.KindTimeout, "validation took longer than "+gateTime.String(), "")
 	}
@@ -44,9 +45,10 @@ func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 		return refusal(holdfast.K1, "INVALID", err)
 	}
 	if len(errs) == 0 {
-		return allow(holdfast.K1, "VALID", c.schemaID(), "the payload conforms to "+c.schemaID())
+		return allow(holdfast.K1, "VALID", c.SchemaName(), "the payload conforms to "+c.SchemaName())
 	}
-	op := deny(holdfast.K1, holdfast.KindValidation, violations(errs), "change the payload to conform to the schema "+c.schemaID())
-	op.State, op.Rule = "INVALID", c.schemaID()
+	op := deny(holdfast.K1, holdfast.KindValidation, schema.Describe(errs),
+		"change the payload to conform to the schema "+c.SchemaName())
+	op.State, op.Rule = "INVALID", c.SchemaName()
 	return op
 }

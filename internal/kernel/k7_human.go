@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -30,8 +29,8 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 		op.State, op.Rule = "FAULTED", rule
 		return op
 	}
-	if c.boundsErr != nil {
-		return refusal(holdfast.K7, "FAULTED", c.boundsErr)
+	if c.BoundsErr != nil {
+		return refusal(holdfast.K7, "FAULTED", c.BoundsErr)
 	}
 	if j.replay != nil {
 		return allow(holdfast.K7, "PASS", "replay", "what was settled is given back; nothing is done")
@@ -39,7 +38,7 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.own != nil && j.own.Unasked != "" {
 		return allow(holdfast.K7, "PASS", c.Source, j.own.Unasked)
 	}
-	limit := c.threshold(risk)
+	limit := c.ThresholdFor(risk)
 	j.limit = &limit
 	score, err := confidence(ctx, j)
 	if err != nil {
@@ -67,13 +66,6 @@ func passWhy(r holdfast.Risk, score *float64, limit float64) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-func reason(s string) string {
-	if s == "" {
-		return ""
-	}
-	return ": " + excerpt.Of(s, 256)
-}
-
 // confidence returns the score, or nil where the contract asks none. A source
 // that fails denies (D37).
 func confidence(ctx context.Context, j *judgement) (*float64, error) {
@@ -87,10 +79,11 @@ func confidence(ctx context.Context, j *judgement) (*float64, error) {
 			return nil, &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: "the boundary's evaluator declared no confidence"}
 		}
 		v = *j.req.Confidence
-	case c.scoreErr != nil:
-		return nil, &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: "the confidence expression is not usable", Err: c.scoreErr}
+	case c.ScoreErr != nil:
+		return nil, &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7,
+			Why: "the confidence expression is not usable", Err: c.ScoreErr}
 	default:
-		got, err := c.score.Eval(ctx, j.facts())
+		got, err := c.Score.Eval(ctx, j.facts())
 		if err != nil {
 			if errors.Is(err, constitution.ErrValue) {
 				return nil, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K7, Why: outOfRange, Err: err}

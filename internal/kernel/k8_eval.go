@@ -20,8 +20,8 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.doc == nil {
 		return deny(holdfast.K8, holdfast.KindEval, "there is nothing well formed to judge", "")
 	}
-	if j.contract.predicateErr != nil {
-		return refusal(holdfast.K8, "PREDICATE_NOT_FOUND", j.contract.predicateErr)
+	if j.contract.PredicateErr != nil {
+		return refusal(holdfast.K8, "PREDICATE_NOT_FOUND", j.contract.PredicateErr)
 	}
 	if j.responding {
 		return allow(holdfast.K8, "READY", j.contract.Source, "it is Holdfast's own answer, which no rule may keep from being given")
@@ -31,8 +31,10 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 		op.State, op.Rule = "FAIL", "celestial L1 (built in)"
 		return op
 	}
-	if len(j.contract.misfits) > 0 {
-		op := deny(holdfast.K8, holdfast.KindEval, "a rule could never speak here: "+excerpt.Of(j.contract.misfits[0], 512), "the tool showed itself after the rules were loaded; `holdfast status` names each rule to correct")
+	if len(j.contract.Misfits) > 0 {
+		op := deny(holdfast.K8, holdfast.KindEval,
+			"a rule could never speak here: "+excerpt.Of(j.contract.Misfits[0], 512),
+			"the tool showed itself after the rules were loaded; `holdfast status` names each rule to correct")
 		op.State = "EVAL_ERROR"
 		return op
 	}
@@ -85,10 +87,4 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 		op.Why = "the rule " + worst.Rule + " failed: " + excerpt.Of(worst.Err.Error(), 256)
 	}
 	return op
-}
-
-// violation makes K8's error of an output that a predicate refuses.
-func violation(kind holdfast.Kind, rule, why string) *holdfast.Error {
-	return &holdfast.Error{Kind: kind, Gate: holdfast.K8, Rule: rule, Why: why,
-		Hint: "the operation was done and is settled; its output is withheld"}
 }

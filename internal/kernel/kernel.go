@@ -24,6 +24,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -106,7 +107,7 @@ type Kernel struct {
 	stopped  stops
 	features features
 	reacting chan struct{} // one React at a time
-	flood    flood
+	flood    flood.Counter
 	wakes    wakes
 	refused  atomic.Int64
 	turn     sync.Mutex // one policy change at a time

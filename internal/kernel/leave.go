@@ -316,7 +316,7 @@ func (c *crossing) settled(end *ending) []int64 {
 		case d.Resource == holdfast.MoneyMicro:
 			if _, micro, ok := c.j.spentModel(end); ok {
 				used[i] = micro
-			} else if n, ok := c.j.spentMoney(end.out.Used); ok {
+			} else if n, ok := c.j.price.Measured(end.out.Used, c.j.flatMoney()); ok {
 				used[i] = n
 			}
 		case ok && measured >= 0:
@@ -394,7 +394,7 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 		k.stir(j.review.ID)
 	}
 	if err == nil {
-		k.flood.denied(j.tenant(), j.who.Agent, j.now)
+		k.flood.CountDenied(j.tenant(), j.who.Agent, j.now)
 	}
 	return walError(err)
 }

@@ -68,7 +68,7 @@ func (k *Kernel) Life(ctx context.Context, id string) ([]review.Step, error) {
 	err := k.store.View(ctx, func(tx Tx) error {
 		r, err := tx.Review(id)
 		if errors.Is(err, ErrNotFound) {
-			return noReview(id)
+			return review.NoReview(id)
 		}
 		if err == nil {
 			out, err = LifeOf(tx, &r)

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
@@ -11,12 +10,7 @@ import (
 // pattern that lists it there, so that a door can ask for a name by itself. A
 // spelling that could not be crossed is listed by no pattern.
 func (k *Kernel) Listed(boundary string) (holdfast.Contract, bool) {
-	pol := k.policy.Load()
-	c := pol.find(boundary)
-	if c == nil || strings.HasSuffix(c.Boundary, "*") && (!plainName(boundary) || pol.resembles(boundary)) {
-		return holdfast.Contract{}, false
-	}
-	return c.Contract, true
+	return k.policy.Load().contracts.Listed(boundary)
 }
 
 // Withholds says whether K8 may keep what comes out of a boundary from the
@@ -25,7 +19,7 @@ func (k *Kernel) Listed(boundary string) (holdfast.Contract, bool) {
 func (k *Kernel) Withholds(boundary string) bool {
 	pol := k.policy.Load()
 	c := k.lookup(pol, boundary)
-	return c == nil || c.output != nil || len(c.predicates) > 0 || pol.outputs
+	return c == nil || c.ChecksOutput() || pol.outputs
 }
 
 // swaps tells of each policy that comes in force. The zero value is ready.

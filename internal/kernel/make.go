@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
+	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -25,7 +26,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 		return nil, err
 	}
 	j.id = id
-	j.correlation, j.corrErr = correlate(parent.correlation, req.Correlation, k.newCorrelation)
+	j.correlation, j.corrErr = tracecontext.Correlate(parent.correlation, req.Correlation, k.newCorrelation)
 	if j.correlation == "" {
 		return nil, j.corrErr
 	}
@@ -37,7 +38,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 	if parent.traceparent != "" {
 		incoming = parent.traceparent
 	}
-	j.traceparent, j.above = traceparent(incoming, j.correlation, span)
+	j.traceparent, j.above = tracecontext.NewHeader(incoming, j.correlation, span)
 	j.who, j.whoErr = k.verify(ctx, req.Token, j)
 	j.doc, j.docErr = payload.Parse(req.Payload)
 	if len(req.Beside) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 )
 
 // observed are the boundaries that a door saw rather than configuration: the
@@ -36,29 +37,7 @@ type sight struct {
 	told     time.Time
 	tellings int
 	under    *policy
-	made     *contract
-}
-
-// maxName bounds the name of a boundary that only a pattern lists, in bytes.
-const maxName = 512
-
-// plainName says whether a name is spelled in the one way that a name has:
-// segments of plain characters, none empty, none that climbs. Another spelling
-// of a boundary that is listed by itself must not pass under a pattern.
-func plainName(name string) bool {
-	if name == "" || len(name) > maxName {
-		return false
-	}
-	for segment := range strings.SplitSeq(name, "/") {
-		if segment == "" || segment == "." || segment == ".." || strings.ContainsFunc(segment, notPlain) {
-			return false
-		}
-	}
-	return true
-}
-
-func notPlain(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~%+@:=,", r))
+	made     *contract.Contract
 }
 
 // Observe tells the kernel of boundaries that a door saw, such as the tools of
@@ -96,7 +75,7 @@ func (k *Kernel) ObserveFor(ctx context.Context, agent, kind string, cs []holdfa
 		return nil, err
 	}
 	pol, stir := k.policy.Load(), false
-	out, put := make([]holdfast.Contract, 0, len(cs)), make(map[string]*contract, len(cs))
+	out, put := make([]holdfast.Contract, 0, len(cs)), make(map[string]*contract.Contract, len(cs))
 	for _, c := range cs {
 		if k.telling(c.Boundary) {
 			c.Risk = holdfast.Prohibited // it is listed nowhere
@@ -119,7 +98,7 @@ func (k *Kernel) ObserveFor(ctx context.Context, agent, kind string, cs []holdfa
 
 // put keeps what was seen. It says whether what is in force of a drifted
 // boundary is another now. There is room for it.
-func (o *observed) put(pol *policy, c holdfast.Contract, drifted bool) (*contract, bool) {
+func (o *observed) put(pol *policy, c holdfast.Contract, drifted bool) (*contract.Contract, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.seen[c.Boundary]
@@ -140,19 +119,19 @@ func (o *observed) put(pol *policy, c holdfast.Contract, drifted bool) (*contrac
 }
 
 // compile makes the contract in force under pol. The caller holds the lock.
-func (s *sight) compile(pol *policy) *contract {
-	c := pol.overlay(s.as)
+func (s *sight) compile(pol *policy) *contract.Contract {
+	c := pol.contracts.Overlay(s.as)
 	if s.drifted && c.Risk > holdfast.High {
 		c.Risk = holdfast.High
 	}
 	if s.drifted {
 		c.ReadRisk = holdfast.Prohibited // it is not known to read
 	}
-	s.under, s.made = pol, compile(c, pol.Rules)
-	s.made.drifted = s.drifted
-	if len(c.Schema) > 0 && s.made.schemaErr == nil {
+	s.under, s.made = pol, contract.Compile(c, pol.Rules)
+	s.made.Drifted = s.drifted
+	if len(c.Schema) > 0 && s.made.SchemaErr == nil {
 		// Of a schema that cannot be read so, nothing is known.
-		s.made.misfits, _ = pol.Rules.Misfits(constitution.Boundary{Name: c.Boundary, Schema: c.Schema})
+		s.made.Misfits, _ = pol.Rules.Misfits(constitution.Boundary{Name: c.Boundary, Schema: c.Schema})
 	}
 	return s.made
 }
@@ -164,7 +143,7 @@ func (k *Kernel) Misfits() []string {
 	defer k.seen.mu.RUnlock()
 	var out []string
 	for name, s := range k.seen.seen {
-		for _, m := range s.made.misfits {
+		for _, m := range s.made.Misfits {
 			out = append(out, name+": "+m)
 		}
 	}
@@ -182,7 +161,7 @@ func serverOf(boundary string) string {
 
 // find returns the observed contract under pol, compiling what was last seen
 // anew after a policy change.
-func (o *observed) find(pol *policy, boundary string) *contract {
+func (o *observed) find(pol *policy, boundary string) *contract.Contract {
 	o.mu.RLock()
 	s := o.seen[boundary]
 	if s == nil || s.under == pol {
@@ -202,23 +181,11 @@ func (o *observed) find(pol *policy, boundary string) *contract {
 }
 
 // lookup finds the contract in force for a boundary, or nil.
-func (k *Kernel) lookup(pol *policy, boundary string) *contract {
+func (k *Kernel) lookup(pol *policy, boundary string) *contract.Contract {
 	if c := k.seen.find(pol, boundary); c != nil {
 		return c
 	}
-	c := pol.find(boundary)
-	if c == nil || c == pol.exact[boundary] {
-		return c
-	}
-	// A pattern's contract, under the boundary's own name, which is the
-	// agent's text and is written down as it is: what may not be written is
-	// no name.
-	if !plainName(boundary) || pol.resembles(boundary) || k.redact.Text([]byte(boundary)).Found() {
-		return nil
-	}
-	own := *c
-	own.Boundary = boundary
-	return &own
+	return pol.contracts.Under(boundary, func(name string) bool { return k.redact.Text([]byte(name)).Found() })
 }
 
 // Contract returns the contract in force for a boundary.
@@ -240,7 +207,7 @@ func (k *Kernel) governs(boundary string) string {
 	return governs(pol, k.lookup(pol, boundary))
 }
 
-func governs(pol *policy, c *contract) string {
+func governs(pol *policy, c *contract.Contract) string {
 	if c == nil || c.Pin == "" {
 		return pol.Version
 	}

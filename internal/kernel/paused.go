@@ -60,7 +60,8 @@ func (k *Kernel) isPausedFor(a *holdfast.Agent, r *review.Review) bool {
 
 // pausedAgent is the refusal of what a paused agent asks for.
 func pausedAgent(a *holdfast.Agent) *holdfast.Opinion {
-	op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+shownAgent(a.Name)+" is paused"+reason(a.Why), goesOnBy(a))
+	op := deny(holdfast.GateHalt, holdfast.KindPaused,
+		"the agent "+shownAgent(a.Name)+" is paused"+review.SuffixReason(a.Why), goesOnBy(a))
 	op.State = "PAUSED"
 	return &op
 }

@@ -1,10 +1,13 @@
 package kernel
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -95,4 +98,62 @@ func (p *Policy) replayFor() time.Duration {
 		return longestReplay
 	}
 	return p.ReplayFor
+}
+
+// policy is a Policy made ready. It is swapped whole.
+type policy struct {
+	*Policy
+	contracts *contract.Set
+	holds     bool           // a rule may hold a request for a person
+	outputs   bool           // there may be rules on outputs
+	prepared  map[string]any // of the features, by name
+}
+
+// prepare compiles every contract. One that does not compile refuses the
+// whole policy, so that a reload is whole or not at all (D49).
+func prepare(p *Policy) (*policy, error) {
+	own := *p
+	if own.Rules == nil {
+		none, err := constitution.Load(nil)
+		if err != nil {
+			return nil, err
+		}
+		own.Rules = none
+	}
+	own.Roles = cloneRoles(p.Roles)
+	own.Limits = slices.Clone(p.Limits)
+	if slices.ContainsFunc(own.Limits, func(l budget.Limit) bool { return l.Exceed.Acts() }) {
+		slices.SortStableFunc(own.Limits, budget.Narrower)
+	}
+	p = &own
+	set, err := contract.NewSet(p.Contracts, p.Rules, p.Weakened)
+	if err != nil {
+		return nil, err
+	}
+	out := &policy{Policy: p, contracts: set}
+	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
+		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
+	})
+	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
+	return out, nil
+}
+
+// cloneRoles keeps the table as it was when the policy was made. None stays
+// none, which is not an empty table.
+func cloneRoles(from map[string][]string) map[string][]string {
+	if from == nil {
+		return nil
+	}
+	out := make(map[string][]string, len(from))
+	for role, grants := range from {
+		out[role] = slices.Clone(grants)
+	}
+	return out
+}
+
+// anyRule says whether a rule is such, so that what only such rules need is
+// not done without one. Of rules that do not list themselves any may be.
+func anyRule(rules Rules, such func(constitution.Info) bool) bool {
+	listed, ok := rules.(interface{ Rules() []constitution.Info })
+	return !ok || slices.ContainsFunc(listed.Rules(), such)
 }

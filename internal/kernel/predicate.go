@@ -2,32 +2,12 @@ package kernel
 
 import (
 	"context"
-	"errors"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/trust"
 )
-
-// askPredicate asks one predicate of the output (D12).
-func (j *judgement) askPredicate(ctx context.Context, p constitution.Predicate, f constitution.Facts) error {
-	ok, why, err := p.Check(ctx, f, j.predicateContext())
-	rule := p.ID + " " + excerpt.Of(p.Version, 16) + " (" + p.Where + ")"
-	switch {
-	case errors.Is(err, constitution.ErrTimeout):
-		return violation(holdfast.KindTimeout, rule, "the predicate "+p.ID+" took longer than "+gateTime.String())
-	case errors.Is(err, constitution.ErrType):
-		return violation(holdfast.KindType, rule, "the output cannot be given to the predicate "+p.ID)
-	case err != nil:
-		j.k.log.Error("a predicate failed", "predicate", p.ID, "crossing", j.id, "err", err)
-		return violation(holdfast.KindEval, rule, "the predicate "+p.ID+" failed")
-	case !ok:
-		return violation(holdfast.KindEvalFailure, rule, why)
-	}
-	return nil
-}
 
 // predicateContext is what the built-in predicates may know of this crossing.
 func (j *judgement) predicateContext() constitution.PredicateContext {
@@ -66,14 +46,7 @@ func (j *judgement) may(boundary string) bool {
 }
 
 func (j *judgement) conforms(output any) error {
-	if j.contract.output == nil {
-		return errors.New("the contract names no output schema")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), gateTime)
 	defer cancel()
-	vs, err := j.contract.output.Validate(ctx, output)
-	if err == nil && len(vs) > 0 {
-		err = errors.New(violations(vs))
-	}
-	return err
+	return j.contract.Conforms(ctx, output)
 }

@@ -9,14 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
-	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -96,13 +93,14 @@ func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error)
 	c := j.contract
 	b := ledger.Begin{
 		ID: j.id, TenantID: j.who.Tenant, Correlation: j.correlation, Timestamp: j.at,
-		Boundary: c.Boundary, Caller: printable(j.who.Principal), Roles: j.who.Roles,
+		Boundary: c.Boundary, Caller: visible.ReplaceUnprintable(j.who.Principal), Roles: j.who.Roles,
 		Agent: j.who.Name(), Owner: j.owner(), AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, Risk: j.risk().String(),
 		ExactHash: j.exact(), Key: j.key(), Policy: j.pol.Version, SchemaID: j.recordedSchema(),
 		Required: c.Permissions, Granted: j.granted.List(), Confidence: j.score,
-		Deadline: j.req.Deadline.UTC().Truncate(time.Microsecond), Traceparent: j.traceparent, Weakened: j.weakened(),
-		Facts: j.judged(),
+		Deadline: j.req.Deadline.UTC().Truncate(time.Microsecond), Traceparent: j.traceparent,
+		Weakened: j.pol.contracts.LoosenedFor(j.contract),
+		Facts:    j.judged(),
 	}
 	if j.scope != "" {
 		b.Until = j.now.Add(j.claimFor())
@@ -116,7 +114,7 @@ func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error)
 	}
 	if j.byRule != nil {
 		yes := true
-		b.Approved, b.Review, b.Reviewer = &yes, j.byRule.name(), printable(j.byRule.said.Reviewer)
+		b.Approved, b.Review, b.Reviewer = &yes, j.byRule.name(), visible.ReplaceUnprintable(j.byRule.said.Reviewer)
 	}
 	for _, d := range j.draws {
 		b.Draws = append(b.Draws, recordedDraw(d))
@@ -138,10 +136,10 @@ func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error)
 }
 
 func (j *judgement) recordedSchema() string {
-	if j.contract == nil || j.contract.schema == nil {
+	if j.contract == nil || j.contract.Input == nil {
 		return ""
 	}
-	return j.contract.schemaID()
+	return j.contract.SchemaName()
 }
 
 // sealEntry stamps an entry and makes its leaf.
@@ -218,12 +216,14 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 func (j *judgement) skeleton(parent inside) *ledger.Entry {
 	e := &ledger.Entry{
 		ID: j.id, TenantID: j.tenant(), Correlation: j.correlation, Timestamp: j.at,
-		Boundary: j.recordedBoundary(), Caller: printable(orNobody(j.who.Principal)), Roles: j.who.Roles,
+		Boundary: j.recordedBoundary(), Caller: visible.ReplaceUnprintable(orNobody(j.who.Principal)),
+		Roles: j.who.Roles,
 		Valid: gateBool(j, holdfast.K1), Authorized: gateBool(j, holdfast.K2), WithinBudget: gateBool(j, holdfast.K3),
 		Confidence: j.score, Agent: j.who.Name(), Owner: j.owner(), AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, ExactHash: j.exact(), Policy: j.pol.Version,
-		Traceparent: j.traceparent, Weakened: j.weakened(), Opinions: ledger.Compact(j.opinions),
-		State: holdfast.Faulted, Facts: j.judged(),
+		Traceparent: j.traceparent, Weakened: j.pol.contracts.LoosenedFor(j.contract),
+		Opinions: ledger.Compact(j.opinions),
+		State:    holdfast.Faulted, Facts: j.judged(),
 	}
 	e.Spoken, e.More = spoken(j.spoke)
 	if key := j.key(); key != "" {
@@ -244,7 +244,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 	}
 	if j.byRule != nil {
 		yes := true
-		e.Approved, e.Review, e.Reviewer = &yes, j.byRule.name(), printable(j.byRule.said.Reviewer)
+		e.Approved, e.Review, e.Reviewer = &yes, j.byRule.name(), visible.ReplaceUnprintable(j.byRule.said.Reviewer)
 	} else if j.review != nil && (j.approved || j.review.State == "rejected") {
 		e.Review, e.Reviewer = j.review.ID, j.review.Reviewer
 	}
@@ -389,7 +389,7 @@ func (j *judgement) recordedBoundary() string {
 	if j.contract != nil {
 		return j.contract.Boundary
 	}
-	return printable(orNobody(j.k.quote(j.req.Boundary, 128)))
+	return visible.ReplaceUnprintable(orNobody(j.k.quote(j.req.Boundary, 128)))
 }
 
 func orNobody(s string) string {
@@ -397,15 +397,6 @@ func orNobody(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
 }
 
 // walError makes a store's failure K6's error; coded errors stay.
@@ -455,36 +446,4 @@ func (k *Kernel) failed(j *judgement, kind holdfast.Kind, err error) {
 	}
 	k.log.Log(context.Background(), s.Level, "failed", "trace", s.Event, "crossing", j.id, "boundary", j.recordedBoundary(),
 		"agent", j.who.Name(), "by", cmp.Or(rule, "act"), "kind", string(kind), "why", string(k.mask(why)))
-}
-
-// violations makes one text of a schema's violations; it holds no values.
-func violations(vs []schema.Violation) string {
-	var b strings.Builder
-	for i, v := range vs {
-		if i == 5 {
-			fmt.Fprintf(&b, " (and %d more)", len(vs)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		at := v.Pointer
-		if at == "" {
-			at = "the root"
-		}
-		b.WriteString(at + ": " + v.Message)
-	}
-	return b.String()
-}
-
-// outputTree parses what came out for predicates; an empty body is null.
-func outputTree(body []byte) (any, error) {
-	if len(bytes.TrimSpace(body)) == 0 {
-		return nil, nil
-	}
-	doc, err := payload.ParseLimited(body, holdfast.MaxPayload, 64)
-	if err != nil {
-		return nil, err
-	}
-	return doc.Value(), nil
 }

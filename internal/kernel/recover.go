@@ -90,7 +90,7 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 		}
 		return tx.runEntryHooks(nil, e)
 	}))
-	if c := k.policy.Load().find(b.Boundary); err == nil && c != nil && c.OnError == OnErrorRollback {
+	if c := k.policy.Load().contracts.Find(b.Boundary); err == nil && c != nil && c.OnError == OnErrorRollback {
 		k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: b.TenantID, Agent: b.Agent, Crossing: b.ID, Boundary: b.Boundary,
 			Why: "holdfast stopped in the middle of an act, and what it changed stays, unless it was being put back already, which goes on to its end; look, then `holdfast rollback --before " + b.ID + "`"})
 	}
@@ -124,13 +124,15 @@ func (k *Kernel) dropReplays(ctx context.Context) error {
 }
 
 func (k *Kernel) sweepFloods() error {
-	for _, f := range k.flood.ended(k.now()) {
-		err := k.Record(Event{Tenant: f.tenant, Name: "denials_summarised", Who: orNobody(f.agent), Subject: orNobody(f.agent),
-			Data: map[string]any{"recorded": f.denied, "unrecorded": f.dropped, "since": f.since.UTC().Format(time.RFC3339)}})
+	for _, f := range k.flood.Ended(k.now()) {
+		err := k.Record(Event{Tenant: f.Tenant, Name: "denials_summarised", Who: orNobody(f.Agent),
+			Subject: orNobody(f.Agent),
+			Data: map[string]any{"recorded": f.Denied, "unrecorded": f.Dropped,
+				"since": f.Since.UTC().Format(time.RFC3339)}})
 		if err != nil {
 			return err
 		}
-		k.flood.forget(f)
+		k.flood.Forget(f)
 	}
 	return nil
 }

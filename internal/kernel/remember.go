@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -54,22 +54,6 @@ func sha(b []byte) string             { s := sha256.Sum256(b); return hex.Encode
 // callerScope names one caller at one boundary.
 func callerScope(tenant, agent, principal, boundary string) string {
 	b, _ := json.Marshal([]string{tenant, agent, principal, boundary})
-	return sha(b)
-}
-
-// contractHash is what a remembered rule is bound to: all that a contract says
-// but for where it is written, an MCP tool's pin included.
-func contractHash(c *holdfast.Contract) string {
-	own := *c
-	own.Source = ""
-	b, err := json.Marshal(&own)
-	if err == nil {
-		// A server may spell its schema in another order each time.
-		err = (*jsontext.Value)(&b).Format(jsontext.ReorderRawObjects(true))
-	}
-	if err != nil { // a schema that is no JSON: nothing can be bound to it
-		return ""
-	}
 	return sha(b)
 }
 
@@ -131,7 +115,7 @@ func (k *Kernel) signedRule(kept *keptRule) bool {
 
 // over says why a rule holds no more, whatever is asked; "" while it holds. c
 // is the boundary's contract now.
-func (k *Kernel) over(kept *keptRule, c *contract, now time.Time) string {
+func (k *Kernel) over(kept *keptRule, c *contract.Contract, now time.Time) string {
 	switch {
 	case !kept.Forgotten.IsZero():
 		return "forgotten by " + kept.ForgottenBy
@@ -139,20 +123,20 @@ func (k *Kernel) over(kept *keptRule, c *contract, now time.Time) string {
 		return "expired"
 	case !k.signedRule(kept):
 		return "no operator's signature"
-	case c == nil || c.hash == "" || c.hash != kept.rule.Contract:
+	case c == nil || c.Hash == "" || c.Hash != kept.rule.Contract:
 		return "the tool or its contract changed"
 	}
 	return cannotRemember(c)
 }
 
 // cannotRemember says why nothing may be remembered of a boundary (D11).
-func cannotRemember(c *contract) string {
+func cannotRemember(c *contract.Contract) string {
 	switch {
 	case c.Risk == holdfast.Prohibited:
 		return "the boundary is prohibited"
 	case c.Irreversible:
 		return "what the boundary does cannot be undone"
-	case c.drifted:
+	case c.Drifted:
 		return "the tool is not what it was at first sight"
 	}
 	return ""
@@ -244,7 +228,7 @@ func (k *Kernel) Remember(signed operator.Signed) (review.Remembered, error) {
 		kept.said, kept.key = s, key
 		r, err := tx.Review(s.Subject)
 		if errors.Is(err, ErrNotFound) {
-			return noReview(s.Subject)
+			return review.NoReview(s.Subject)
 		}
 		if err != nil {
 			return err
@@ -273,18 +257,18 @@ func (k *Kernel) mayRemember(r *review.Review, kept *keptRule) error {
 	s, rule := &kept.said, &kept.rule
 	now := k.now()
 	c := k.lookup(k.policy.Load(), r.Boundary)
-	if err := sameQuestion(r, s); err != nil {
+	if err := r.CheckSeen(s); err != nil {
 		return err
 	}
 	if review.SaidBySelf(s, kept.key, r) {
-		return selfApproval(s.Reviewer)
+		return review.RefuseSelf(s.Reviewer)
 	}
 	switch {
 	case r.State != review.Approved && r.State != review.Used || !now.Before(r.Decided.Add(review.Lifetime)):
 		return noRule("review/not_approved", "review "+r.ID+" was not approved within "+review.Lifetime.String(), "approve it first, and remember it then")
 	case slices.Contains(r.Gates, holdfast.K8):
 		return noRule("review/asked_by_a_rule", "a rule of the constitution asks for a person each time, and nothing is remembered past it", "change the rule")
-	case c == nil || c.hash == "" || c.hash != r.Contract:
+	case c == nil || c.Hash == "" || c.Hash != r.Contract:
 		return noRule("review/tool_changed", "the tool or its contract changed since review "+r.ID+" was asked", "the agent must ask anew")
 	case cannotRemember(c) != "":
 		return noRule("review/never_remembered", cannotRemember(c)+", so that nothing is remembered of it", "each crossing is put to a person")

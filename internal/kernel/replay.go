@@ -30,7 +30,7 @@ const replayLimit = 8 << 20
 // claimFor is how long a key stays taken by a crossing that has not settled:
 // as long as results are kept, and never less than the crossing can take.
 func (j *judgement) claimFor() time.Duration {
-	act := j.contract.timeout()
+	act := j.contract.ActTime()
 	if j.contract.Timeout <= 0 {
 		act = max(act, MaxLease)
 	}

@@ -183,7 +183,8 @@ func (k *Kernel) carryOut(f *watch.Finding, times int, crossing string) (string,
 		return "", walError(err)
 	}
 	if a.paused != nil {
-		cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.paused.Name) + " was paused" + reason(a.paused.Why), Hint: goesOnBy(a.paused)}
+		cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.paused.Name) +
+			" was paused" + review.SuffixReason(a.paused.Why), Hint: goesOnBy(a.paused)}
 		k.flights.cut(cause, func(fl *flight) bool { return fl.of(f.Tenant, a.paused.Name) })
 	}
 	if a.review != nil {

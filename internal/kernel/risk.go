@@ -31,26 +31,10 @@ func (j *judgement) acting() (a review.Acting, read bool) {
 	return a, read
 }
 
-// risk is what this request is judged by: the contract's risk, of reading where
-// it only reads and the contract names one (D25c), and a pattern's where that is
-// worse. A contract with RiskFrom "patterns" takes a pattern's risk also where
-// that is better; a tool that has changed, and what cannot be undone, do not.
+// risk returns the risk by which the request is evaluated.
 func (j *judgement) risk() holdfast.Risk {
-	c := j.contract
-	r := c.riskOf(j.req.ReadsOnly)
-	if j.unread {
-		r = min(r, holdfast.High)
-	}
-	if j.class == nil {
-		return r
-	}
-	if c.RiskFrom == riskFromPatterns && !c.drifted && !c.Irreversible && !j.unread && c.Risk != holdfast.Prohibited {
-		return j.class.Risk
-	}
-	return min(r, j.class.Risk)
+	return j.contract.RiskFor(j.class, j.req.ReadsOnly, j.unread)
 }
-
-const riskFromPatterns = "patterns"
 
 // listedAs is a contract as an agent sees it that lists boundaries: what a pattern
 // prohibits to it by name is not listed (D37). Without an agent and a kind only
@@ -65,7 +49,8 @@ func (p *policy) listedAs(c holdfast.Contract, agent, kind string) holdfast.Cont
 
 // prohibition says what prohibits a request.
 func (j *judgement) prohibition() (why, rule string) {
-	if j.class != nil && j.class.Risk == holdfast.Prohibited && j.contract.riskOf(j.req.ReadsOnly) != holdfast.Prohibited {
+	if j.class != nil && j.class.Risk == holdfast.Prohibited &&
+		j.contract.RiskOf(j.req.ReadsOnly) != holdfast.Prohibited {
 		return "a pattern of risks prohibits it", j.class.Source
 	}
 	return "the contract prohibits this boundary", j.contract.Source

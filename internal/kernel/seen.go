@@ -130,7 +130,7 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	}
 	switch {
 	case r.State == review.Rejected && (own || attempted || stops):
-		pauseBy(&a, k.quote("stopped by "+r.Reviewer+", who rejected review "+r.ID+reason(r.Reason), 256))
+		pauseBy(&a, k.quote("stopped by "+r.Reviewer+", who rejected review "+r.ID+review.SuffixReason(r.Reason), 256))
 		if err := tx.PutAgent(a); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 )
 
 // An agent's host tells of agents within it, by headers of its own: AGENT/ID. Each
@@ -217,7 +218,7 @@ func (j *judgement) subAgent() *holdfast.SubAgent {
 	own := *j.req.Sub
 	for _, s := range [...]*string{&own.ID, &own.Parent, &own.Session} {
 		if *s != "" {
-			*s = printable(j.k.quote(*s, maxSubAgent))
+			*s = visible.ReplaceUnprintable(j.k.quote(*s, maxSubAgent))
 		}
 	}
 	return &own

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 )
 
 // Programs are what a world starts.
@@ -152,7 +152,7 @@ func (w *World) Told(answer []byte) error {
 
 // newPerson makes an operator key, as init does.
 func (w *World) newPerson() error {
-	p, err := daemon.OpenState(w.State)
+	p, err := statedir.OpenState(w.State)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -215,13 +216,7 @@ type Halt struct {
 }
 
 // HookRun is one command that ran after a halt (D34).
-type HookRun struct {
-	Name   string    `json:"name"`
-	At     time.Time `json:"at"` // when it was started
-	Millis int64     `json:"ms"`
-	// Error is why it failed, masked; empty where its exit code was 0.
-	Error string `json:"error,omitempty"`
-}
+type HookRun = halthook.Run
 
 // Spend is what agents spent on models, by agent, intent and model.
 type Spend struct {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 )
 
@@ -22,4 +23,9 @@ func Guard(hook func(what, stack string), f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// LogPanic returns a hook for Guard that writes to log.
+func LogPanic(log *slog.Logger) func(what, stack string) {
+	return func(what, stack string) { log.Error("the MCP gateway panicked", "panic", what, "stack", stack) }
 }

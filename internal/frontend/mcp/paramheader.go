@@ -117,11 +117,11 @@ func (p *paramHeaders) annotation(schema, v []byte, path []string, there bool) e
 	if !there || len(path) == 0 {
 		return errors.New("an " + paramHeader + " stands where no one argument is")
 	}
-	name, ok := unquoted(v)
+	name, ok := Text(v)
 	if !ok || !IsToken(name) || len(name) > maxParamHeaderName {
 		return fmt.Errorf("the %s of %.100q is no header's name", paramHeader, place)
 	}
-	if kind, _ := unquoted(Get(schema, "type")); kind != "string" && kind != "integer" && kind != "boolean" {
+	if kind, _ := Text(Get(schema, "type")); kind != "string" && kind != "integer" && kind != "boolean" {
 		return fmt.Errorf("the argument %.100q has an %s and is no string, integer or boolean", place, paramHeader)
 	}
 	for _, b := range p.bound {
@@ -134,14 +134,6 @@ func (p *paramHeaders) annotation(schema, v []byte, path []string, there bool) e
 	}
 	p.bound = append(p.bound, ParamHeader{path, name})
 	return nil
-}
-
-func unquoted(v []byte) (string, bool) {
-	if jsontext.Value(v).Kind() != '"' {
-		return "", false
-	}
-	s, err := jsontext.AppendUnquote(nil, v)
-	return string(s), err == nil
 }
 
 // IsToken says whether a text is a token of HTTP, as the name of a header is

@@ -1,6 +1,8 @@
 // Package suggest finds the word that a typing error most likely meant.
 package suggest
 
+import "slices"
+
 // maxLength bounds the words that are compared, in bytes: the work grows with the product of both lengths.
 const maxLength = 64
 
@@ -14,6 +16,12 @@ func FindNearest(word string, known []string, maxEdits int) string {
 		}
 	}
 	return best
+}
+
+// FindName returns the name of known that a typing error in name most likely meant, or "".
+func FindName(name string, known []string) string {
+	maxEdits := max(1, len(name)/3)
+	return FindNearest(name, slices.Sorted(slices.Values(known)), maxEdits)
 }
 
 // CountEdits returns the number of insertions, deletions, replacements and swaps of neighbours that make b of a, in

@@ -31,3 +31,14 @@ func ReplaceControls(s string, replacement rune) string {
 		return r
 	}, s)
 }
+
+// ReplaceUnprintable returns s with a question mark for each character that unicode.IsPrint does not accept, and for
+// each byte that is not UTF-8.
+func ReplaceUnprintable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}

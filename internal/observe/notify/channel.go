@@ -97,11 +97,11 @@ const minToken = 16
 // Service is the name of what it speaks to, such as smtp or slack.
 func (c *Channel) Service() string { return c.name }
 
-// Send tells one message within 20 s. Its error is a *Failure.
-func (c *Channel) Send(ctx context.Context, m Message) error {
+// Send implements Transport for messages, within 20 s.
+func (c *Channel) Send(ctx context.Context, i Item) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
-	m = m.bounded()
+	m := i.Message.bounded()
 	err := c.send.send(ctx, &m, c.kind)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err() // it is why, whatever broke then

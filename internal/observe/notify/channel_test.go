@@ -26,7 +26,7 @@ func Test001_Layer5_Response_eachServiceTakesIt(t *testing.T) {
 	last := func() got { t.Helper(); all := k.took(); return all[len(all)-1] }
 	send := func(kind Kind, address string) got {
 		t.Helper()
-		if err := channel(t, kind, address).Send(t.Context(), m); err != nil {
+		if err := channel(t, kind, address).Send(t.Context(), Item{Message: m}); err != nil {
 			t.Fatal(err)
 		}
 		return last()
@@ -75,7 +75,7 @@ func Test001_Layer5_Response_eachServiceTakesIt(t *testing.T) {
 	channel(t, SMS, "pagerduty:///0123456789abcdef0123456789abcdef")
 	channel(t, Chat, "slack://hook:T00000000-B00000000-XXXXXXXXXXXXXXXXXXXXXXXX@webhook")
 	channel(t, SMS, "twilio://AC0:token@+15550001111/+15552223333")
-	if err := channel(t, SMS, "pushover://shoutrrr:token@user/").Send(cancelled(t), m); err == nil {
+	if err := channel(t, SMS, "pushover://shoutrrr:token@user/").Send(cancelled(t), Item{Message: m}); err == nil {
 		t.Error("pushover without a network")
 	}
 }
@@ -126,7 +126,7 @@ func cancelled(t *testing.T) context.Context {
 func Test001_Layer5_Response_mailGoesOut(t *testing.T) {
 	b, host := serveMail(t)
 	c := channel(t, Mail, "smtp://me:mail-password-77@"+host+"/?from=holdfast@example.com&to=ann@example.com,bob@example.com")
-	if err := c.Send(t.Context(), sample()); err != nil {
+	if err := c.Send(t.Context(), Item{Message: sample()}); err != nil {
 		t.Fatal(err)
 	}
 	all := b.took()
@@ -138,11 +138,14 @@ func Test001_Layer5_Response_mailGoesOut(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, all[0].body)
 		}
 	}
-	if err := channel(t, Mail, "smtp://me:another@"+host+"/?from=a@example.com&to=b@example.com").Send(t.Context(), sample()); err == nil || strings.Contains(err.Error(), "another") {
+	if err := channel(t, Mail,
+		"smtp://me:another@"+host+"/?from=a@example.com&to=b@example.com").Send(t.Context(),
+		Item{Message: sample()}); err == nil || strings.Contains(err.Error(), "another") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	b.refuse = &smtp.SMTPError{Code: 550, Message: "no such ann@example.com"}
-	if err := c.Send(t.Context(), sample()); err == nil || err.Error() != "it answered 550" || len(b.took()) != 1 {
+	if err := c.Send(t.Context(), Item{Message: sample()}); err == nil || err.Error() != "it answered 550" ||
+		len(b.took()) != 1 {
 		t.Errorf("%v", err)
 	}
 }
@@ -173,7 +176,7 @@ func Test001_Layer5_Response_aFailureHoldsNoAddress(t *testing.T) {
 	} {
 		k.set(c.answer)
 		for _, a := range addresses {
-			err := channel(t, Chat, a).Send(t.Context(), sample())
+			err := channel(t, Chat, a).Send(t.Context(), Item{Message: sample()})
 			if err == nil || err.Error() != c.want {
 				t.Errorf("%s: %q", name, err)
 			}
@@ -189,7 +192,7 @@ func Test001_Layer5_Response_aFailureHoldsNoAddress(t *testing.T) {
 	closed := l.Addr().String()
 	_ = l.Close()
 	for _, a := range addresses {
-		err := channel(t, Chat, strings.ReplaceAll(a, host, closed)).Send(t.Context(), sample())
+		err := channel(t, Chat, strings.ReplaceAll(a, host, closed)).Send(t.Context(), Item{Message: sample()})
 		var own *Failure
 		if !errors.As(err, &own) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), closed) {
 			t.Errorf("%v", err)
@@ -220,7 +223,7 @@ func Test001_Layer5_Response_oneThatHangsIsLeft(t *testing.T) {
 	host := l.Addr().String()
 	for _, a := range []string{"smtp://" + host + "/?from=a@example.com&to=b@example.com", "http://" + host + "/", "mattermost://" + host + "/token?disabletls=yes"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		err := channel(t, Mail, a).Send(ctx, sample())
+		err := channel(t, Mail, a).Send(ctx, Item{Message: sample()})
 		cancel()
 		if err == nil || err.Error() != "it did not answer in time" {
 			t.Errorf("%v", err)
@@ -254,7 +257,8 @@ func Test001_Layer5_Response_oneThatSaysTooMuchIsLeft(t *testing.T) {
 			}()
 		}
 	}()
-	err = channel(t, Mail, "smtp://"+l.Addr().String()+"/?from=a@example.com&to=b@example.com").Send(t.Context(), sample())
+	err = channel(t, Mail, "smtp://"+l.Addr().String()+"/?from=a@example.com&to=b@example.com").Send(t.Context(),
+		Item{Message: sample()})
 	if err == nil || err.Error() != "it says too much" {
 		t.Errorf("%v", err)
 	}
@@ -265,7 +269,7 @@ func Test001_Layer5_Response_oneThatSaysTooMuchIsLeft(t *testing.T) {
 			_, err = w.Write(make([]byte, 1<<16))
 		}
 	})
-	if err := channel(t, Chat, "http://"+host).Send(t.Context(), sample()); err != nil {
+	if err := channel(t, Chat, "http://"+host).Send(t.Context(), Item{Message: sample()}); err != nil {
 		t.Errorf("it took the message, whatever else it says: %v", err)
 	}
 }
@@ -289,7 +293,7 @@ func Test001_Layer5_Response_oneWhoseAnswerBreaksOffTookIt(t *testing.T) {
 		k.set(answer)
 		for _, a := range []string{"http://", "slack+http://", "twilio+http://SID:TOKEN@"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			if err := channel(t, Chat, a+host+"/a/b").Send(ctx, sample()); err != nil {
+			if err := channel(t, Chat, a+host+"/a/b").Send(ctx, Item{Message: sample()}); err != nil {
 				t.Errorf("an answer that %s, %s: %v", name, a, err)
 			}
 			cancel()
@@ -313,7 +317,8 @@ func TestOpen_refusesWhatIsNoAddress(t *testing.T) {
 			t.Errorf("%q", err)
 		}
 	}
-	err := channel(t, Chat, "mattermost://example.com/hunter2?disabletls=yes").Send(t.Context(), sample())
+	err := channel(t, Chat, "mattermost://example.com/hunter2?disabletls=yes").Send(t.Context(),
+		Item{Message: sample()})
 	if err == nil || !strings.Contains(err.Error(), "unencrypted") {
 		t.Errorf("mattermost in clear: %v", err)
 	}
@@ -327,9 +332,10 @@ func Test001_Layer5_Response_wordsAreInert(t *testing.T) {
 	k, host := serveHTTP(t)
 	b, mailHost := serveMail(t)
 	for _, a := range []string{"slack+http://" + host + "/x", "mattermost://" + host + "/x?disabletls=yes", "twilio+http://a:b@" + host + "/1/2", "ntfy://" + host + "/topic?scheme=http"} {
-		_ = channel(t, Chat, a).Send(t.Context(), m)
+		_ = channel(t, Chat, a).Send(t.Context(), Item{Message: m})
 	}
-	if err := channel(t, Mail, "smtp://"+mailHost+"/?from=a@example.com&to=b@example.com").Send(t.Context(), m); err != nil {
+	if err := channel(t, Mail, "smtp://"+mailHost+"/?from=a@example.com&to=b@example.com").Send(t.Context(),
+		Item{Message: m}); err != nil {
 		t.Fatal(err)
 	}
 	all := append(k.took(), b.took()...)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +27,7 @@ func (q *Queue) Run(ctx context.Context) {
 		for _, d := range due {
 			tries.Go(func() { q.try(ctx, d) })
 		}
+		q.report()
 		var timer <-chan time.Time
 		if next > 0 {
 			timer = time.After(next)
@@ -34,6 +37,29 @@ func (q *Queue) Run(ctx context.Context) {
 		case <-q.wake:
 		case <-timer:
 		}
+	}
+}
+
+// report records the items that were dropped or given up without a try. What was dropped
+// stays in the file until it is recorded.
+func (q *Queue) report() {
+	q.mu.Lock()
+	ended, lost := q.ended, maps.Clone(q.lost)
+	q.ended = nil
+	q.mu.Unlock()
+	for _, r := range ended {
+		q.o.Done(r)
+	}
+	for destination, n := range lost {
+		if q.o.Lost(destination, n) != nil {
+			continue // it logs
+		}
+		q.mu.Lock()
+		if q.lost[destination] -= n; q.lost[destination] == 0 {
+			delete(q.lost, destination)
+		}
+		q.write(line{Lost: destination, N: q.lost[destination]})
+		q.mu.Unlock()
 	}
 }
 
@@ -54,60 +80,88 @@ func (q *Queue) keep() {
 // dueTry is a try that is to be made now.
 type dueTry struct {
 	w       *waiting
+	item    Item // the item when the try began
 	channel string
-	message Message
+	forced  bool // it follows one that failed, before the destination's rest ends
 }
 
-// due are the tries that are to be made at now, at most one of each channel, and
-// how long it is until the next; 0 where none is to come.
+// due returns the tries that are to be made at now, at most one of each destination, and
+// the duration until the next; 0 if none is to come.
 func (q *Queue) due(now time.Time) (out []dueTry, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	best := map[string]*waiting{}
+	best, heads := map[string]*waiting{}, map[place]bool{}
 	for _, w := range slices.Clone(q.all) {
-		if now.Sub(w.Put) > q.o.GiveUp && len(w.To) == 0 {
-			q.drop(w) // nobody is left who could be told
+		if q.direct(w); q.expire(w, now) {
 			continue
 		}
-		q.direct(w)
 		for _, c := range w.To {
-			l := q.lane(c)
-			if l.busy {
+			if !q.o.Known(c) {
 				continue
 			}
-			at := l.rest
-			if soon := w.Put.Add(q.o.Settle); !w.Critical && soon.After(at) && w.Put.Before(now) {
-				at = soon
+			l, at := q.lane(c), place{w.subject(), c}
+			forced := l.forced == w.Message.ID
+			if l.busy != "" || heads[at] && !forced {
+				continue
 			}
-			if t := w.tries[c]; t != nil && t.next.After(at) {
-				at = t.next
-			}
-			if wait := at.Sub(now); wait > 0 {
+			heads[at] = heads[at] || w.triedOn(c) < patience || !l.since.IsZero()
+			if wait := q.readyAt(w, c, now).Sub(now); wait > 0 && !forced {
 				if next == 0 || wait < next {
 					next = wait
 				}
 				continue
 			}
-			if best[c] == nil || w.before(best[c], c) {
+			if best[c] == nil || forced || best[c].Message.ID != l.forced && w.isBefore(best[c], c) {
 				best[c] = w
 			}
 		}
 	}
 	for c, w := range best {
-		q.lane(c).busy, w.begun = true, true
-		out = append(out, dueTry{w, c, w.Message})
+		l := q.lane(c)
+		out = append(out, dueTry{w, w.Item, c, l.forced == w.Message.ID})
+		l.busy, l.forced, w.begun = w.Message.ID, "", true
 	}
 	return out, next
 }
 
-// before says whether w is told through a channel before x: what is CRITICAL
-// first, then what failed less often, so that one message which a service refuses
-// holds no other up.
-func (w *waiting) before(x *waiting, channel string) bool {
-	if w.Critical != x.Critical {
-		return w.Critical
+// place is a subject at a destination.
+type place struct{ subject, destination string }
+
+// patience is the number of failed tries after which an item no longer keeps later ones of
+// its subject back at a destination that takes others.
+const patience = 5
+
+// readyAt returns when an item may be tried at a destination. The caller holds the lock.
+func (q *Queue) readyAt(w *waiting, destination string, now time.Time) time.Time {
+	at := q.lane(destination).rest
+	settled := w.Put.Add(q.o.Settle)
+	if w.Notice == nil && !w.Critical && settled.After(at) && w.Put.Before(now) {
+		at = settled
 	}
-	return cmp.Or(cmp.Compare(w.triedOn(channel), x.triedOn(channel)), w.Put.Compare(x.Put)) < 0
+	if t := w.tries[destination]; t != nil && t.next.After(at) {
+		at = t.next
+	}
+	return at
+}
+
+// expire drops an item that has waited too long for a destination that is configured, and
+// reports whether it did. The caller holds the lock.
+func (q *Queue) expire(w *waiting, now time.Time) bool {
+	if now.Sub(w.Put) <= q.o.GiveUp || slices.ContainsFunc(w.To, q.o.Known) {
+		return false
+	}
+	q.drop(w)
+	q.ended = append(q.ended, Result{Channel: strings.Join(w.To, ", "), Message: w.Message, Notice: w.Notice,
+		Err: &Failure{"nothing that it goes to is configured"}, GivenUp: true})
+	return true
+}
+
+// isBefore reports whether w goes to a destination before x: the more urgent, then what
+// failed less often, so that one message which a service refuses holds no other up, then
+// what came first, as x did.
+func (w *waiting) isBefore(x *waiting, destination string) bool {
+	return cmp.Or(cmp.Compare(x.urgency(), w.urgency()), cmp.Compare(w.triedOn(destination),
+		x.triedOn(destination))) < 0
 }
 
 func (w *waiting) triedOn(channel string) int {
@@ -120,12 +174,15 @@ func (w *waiting) triedOn(channel string) int {
 // direct looks for other channels where those of an alert are configured no more.
 // The caller holds the lock.
 func (q *Queue) direct(w *waiting) {
+	if w.Notice != nil {
+		return
+	}
 	if !slices.ContainsFunc(w.To, func(c string) bool { return !q.o.Known(c) }) && len(w.To) > 0 {
 		return
 	}
 	known := slices.DeleteFunc(slices.Clone(w.To), func(c string) bool { return !q.o.Known(c) })
 	if len(known) == 0 {
-		known = q.o.Route(w.Alert)
+		known = q.o.Route(w.Item)
 	}
 	if !slices.Equal(known, w.To) {
 		w.To = known
@@ -143,14 +200,21 @@ func (q *Queue) lane(channel string) *lane {
 }
 
 func (q *Queue) try(ctx context.Context, d dueTry) {
-	err := q.o.Send(ctx, d.channel, d.message)
+	to, err := q.o.Transport(ctx, d.channel)
+	if err == nil {
+		err = to.Send(ctx, d.item)
+	}
 	if err != nil && ctx.Err() != nil {
 		q.mu.Lock()
-		q.lane(d.channel).busy = false
+		q.lane(d.channel).busy = ""
 		q.mu.Unlock()
 		return // it was ended, and waits for the next start
 	}
-	q.o.Done(q.tried(d, err, time.Now()))
+	r := q.tried(d, err, time.Now())
+	if err == nil && d.item.Notice != nil && d.item.Key != "" {
+		q.keep() // so that a power cut does not have it put again
+	}
+	q.o.Done(r)
 	q.stir()
 }
 
@@ -160,15 +224,18 @@ func (q *Queue) tried(d dueTry, err error, now time.Time) Result {
 	defer q.mu.Unlock()
 	defer q.forget(d.channel)
 	l := q.lane(d.channel)
-	l.busy = false
+	l.busy = ""
 	t := d.w.tries[d.channel]
 	if t == nil {
 		t = &tried{}
 		d.w.tries[d.channel] = t
 	}
 	t.n++
-	r := Result{Channel: d.channel, Message: d.message, Err: err, Tries: t.n}
+	r := Result{Channel: d.channel, Message: d.item.Message, Notice: d.item.Notice, Err: err, Tries: t.n}
 	if err == nil {
+		if d.item.Notice != nil && d.item.Key != "" {
+			q.remember(d.item.Key, []string{d.channel}, now)
+		}
 		l.sent++
 		l.since, l.rest, l.tries, l.why = time.Time{}, time.Time{}, 0, ""
 		q.finish(d)
@@ -181,6 +248,9 @@ func (q *Queue) tried(d dueTry, err error, now time.Time) Result {
 	l.why = err.Error()
 	l.rest = now.Add(q.wait(l.tries))
 	t.next = now.Add(q.wait(t.n))
+	if t.n >= patience && !d.forced {
+		l.forced = q.findLater(d)
+	}
 	if now.Sub(d.w.Put) > q.o.GiveUp {
 		r.GivenUp = true
 		q.finish(d)
@@ -188,10 +258,28 @@ func (q *Queue) tried(d dueTry, err error, now time.Time) Result {
 	return r
 }
 
+// findLater returns the ID of the message of the same subject that is tried right after one
+// that failed often, which shows whether the destination takes others: the first of those
+// that failed least. The caller holds the lock.
+func (q *Queue) findLater(d dueTry) string {
+	var best *waiting
+	for _, w := range q.all[slices.IndexFunc(q.all,
+		func(w *waiting) bool { return w.Message.ID == d.item.Message.ID })+1:] {
+		if w.subject() == d.item.subject() && slices.Contains(w.To, d.channel) &&
+			(best == nil || w.triedOn(d.channel) < best.triedOn(d.channel)) {
+			best = w
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.Message.ID
+}
+
 // forget drops the lane of a channel that is configured no more, unless a try of it
 // is under way, which does so when it ends. The caller holds the lock.
 func (q *Queue) forget(channel string) {
-	if l := q.lanes[channel]; l != nil && !l.busy && !q.o.Known(channel) {
+	if l := q.lanes[channel]; l != nil && l.busy == "" && !q.o.Known(channel) {
 		delete(q.lanes, channel)
 	}
 }
@@ -204,12 +292,12 @@ func (q *Queue) wait(n int) time.Duration {
 // finish takes a channel off an alert, and the alert off the queue with the last.
 // What was counted into it meanwhile is told as well. The caller holds the lock.
 func (q *Queue) finish(d dueTry) {
-	i := slices.IndexFunc(q.all, func(w *waiting) bool { return w.Message.ID == d.message.ID })
+	i := slices.IndexFunc(q.all, func(w *waiting) bool { return w.Message.ID == d.item.Message.ID })
 	if i < 0 {
 		return
 	}
 	w := q.all[i]
-	if w.Message.More > d.message.More {
+	if w.Message.More > d.item.Message.More {
 		return // it grew while it was told
 	}
 	w.To = without(w.To, d.channel)
@@ -227,13 +315,13 @@ func moreOf(n int) string {
 }
 
 // moreAlert is the alert that stands for n others.
-func moreAlert(a Alert, n int) Alert {
+func moreAlert(a Item, n int) Item {
 	m := Message{ID: NewID(), At: a.Message.At, Runtime: a.Message.Runtime, Severity: "MEDIUM", Condition: "more_alerts", More: n,
 		Title: fmt.Sprintf("and %d more alerts", n), Text: "More alerts came than can wait. `holdfast status` says what is wrong, and the ledger holds all of it."}
 	if n == 1 {
 		m.Title = "and one more alert"
 	}
-	return Alert{Key: moreKey, To: a.To, Message: m}
+	return Item{Key: moreKey, To: a.To, Message: m}
 }
 
 // NewID is an id for a message.

@@ -14,6 +14,9 @@ import (
 	"github.com/wneessen/go-mail"
 )
 
+// ReportCondition is what a daily report is called among the alerts.
+const ReportCondition = "daily_report"
+
 // ErrAddress is that of an address that makes no channel.
 var ErrAddress = errors.New("that is no address of a channel")
 

@@ -17,8 +17,9 @@ const maxAnswer = 64 << 10
 // time, answers, redirects - which could take a credential to another host - and
 // the way in clear.
 type guard struct {
-	ctx  context.Context
-	base *http.Transport
+	ctx   context.Context
+	base  *http.Transport
+	plain bool // http may cross the network
 	// last is why the last request failed; nil once one was taken.
 	last error
 }
@@ -38,7 +39,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (g *guard) trip(req *http.Request) (*http.Response, error) {
-	if err := reachable(req.URL); err != nil {
+	if err := reachable(req.URL); err != nil && !g.plain {
 		return nil, err
 	}
 	resp, err := g.base.RoundTrip(req.WithContext(g.ctx))
@@ -61,14 +62,20 @@ func (g *guard) trip(req *http.Request) (*http.Response, error) {
 
 // post sends one request, and returns what was answered of a 2xx.
 func post(ctx context.Context, url string, header http.Header, body []byte) ([]byte, error) {
+	header.Set("User-Agent", "holdfast")
+	return postOver(ctx, false, url, header, body)
+}
+
+// postOver is post with its own User-Agent, and over http beyond this machine if plain is true.
+func postOver(ctx context.Context, plain bool, url string, header http.Header, body []byte) ([]byte, error) {
 	client, g, done := guarded(ctx)
 	defer done()
+	g.plain = plain
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, ErrAddress
 	}
 	req.Header = header
-	req.Header.Set("User-Agent", "holdfast")
 	resp, err := client.Do(req)
 	if err != nil {
 		if g.last != nil {

@@ -1,219 +1,84 @@
 package notify
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
-	"syscall"
+	"log/slog"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
-const (
-	// maxJournal is the size beyond which the file is written anew, in bytes;
-	// maxLine bounds what one line may hold.
-	maxJournal = 4 << 20
-	maxLine    = 64 << 10
-)
-
-// line is one change of a Queue, as the file has it.
-type line struct {
-	Put  *waiting  `json:"put,omitempty"`
-	Done string    `json:"done,omitempty"` // the message's id; of one channel where Of is set
-	Of   string    `json:"of,omitempty"`
-	Told string    `json:"told,omitempty"` // a condition's key
-	At   time.Time `json:"at,omitzero"`
-	To   []string  `json:"to,omitempty"`
+// Journal writes to the ledger what was delivered, what was not, and which halt hooks ran.
+// Nothing in it is an address.
+type Journal struct {
+	record func(kernel.Event) error
+	log    *slog.Logger
 }
 
-// journal is a file that is only written to at its end, until it is replaced.
-type journal struct {
-	path  string
-	f     *os.File
-	size  int64
-	lost  int   // lines that could not be read
-	torn  bool  // the last line is not whole
-	fault error // why the last write failed
+// NewJournal returns a journal that writes events with record.
+func NewJournal(record func(kernel.Event) error, log *slog.Logger) *Journal {
+	return &Journal{record, log}
 }
 
-// openJournal gives each line of the file to replay. Where there is none it is made
-// with the first line.
-func openJournal(path string, replay func(line)) (*journal, error) {
-	j := &journal{path: path}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return j, nil
+// WriteResult writes how a try ended: alert_sent and alert_failed of a message, notice_sent and
+// notice_failed of a notice.
+func (j *Journal) WriteResult(r Result) {
+	e := kernel.Event{Tenant: holdfast.Local, Who: "holdfast", Subject: r.Channel, Name: "alert_sent",
+		Data: map[string]any{"condition": r.Message.Condition, "severity": r.Message.Severity,
+			"message": r.Message.ID, "tries": r.Tries}}
+	words := map[string]string{"agent": r.Message.Agent, "tenant": r.Message.Tenant, "crossing": r.Message.Crossing}
+	if n := r.Notice; n != nil {
+		e.Name, e.Data = "notice_sent", map[string]any{"event": n.Event, "message": r.Message.ID, "tries": r.Tries}
+		words = map[string]string{"agent": n.Agent, "tenant": n.Tenant, "crossing": n.Crossing, "review": n.Review}
 	}
-	if err != nil {
-		return nil, err
-	}
-	j.f = f
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(errors.New("what waits to be told is no file: "+strconv.Quote(path)), f.Close())
-	}
-	j.size = info.Size()
-	r := bufio.NewReaderSize(io.LimitReader(f, 4*maxJournal), maxLine)
-	for {
-		text, err := r.ReadSlice('\n')
-		var l line
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			j.lost++
-			for errors.Is(err, bufio.ErrBufferFull) {
-				_, err = r.ReadSlice('\n')
-			}
-		case len(bytes.TrimSpace(text)) == 0:
-		case json.Unmarshal(text, &l) != nil:
-			j.lost++
-		default:
-			replay(l)
-		}
-		if err != nil {
-			j.torn = len(text) > 0 // such as of a process that was killed
-			return j, nil
+	for name, is := range map[string]bool{"cleared": r.Message.Cleared, "test": r.Message.Test, "given_up": r.GivenUp} {
+		if is {
+			e.Data[name] = true
 		}
 	}
-}
-
-// write adds a line: once it returned, the end of this process loses it no more.
-// The caller has the queue's lock.
-func (j *journal) write(l line) error {
-	b, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	b = append(b, '\n')
-	if j.f == nil {
-		if j.f, err = os.OpenFile(j.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600); err != nil {
-			j.f, j.fault = nil, err
-			return err
+	for name, value := range words {
+		if value != "" {
+			e.Data[name] = value
 		}
 	}
-	if j.torn {
-		b = append([]byte{'\n'}, b...)
-	}
-	n, err := j.f.Write(b)
-	j.size += int64(n)
-	j.torn = err != nil && (n > 0 || j.torn)
-	j.fault = err
-	return err
-}
-
-// replace writes the file anew, whole or not at all.
-func (j *journal) replace(lines []line) error {
-	var b bytes.Buffer
-	for _, l := range lines {
-		text, err := json.Marshal(l)
-		if err != nil {
-			return err
+	if r.Err != nil {
+		e.Name, e.Data["error"] = "alert_failed", excerpt.Word(r.Err.Error())
+		if r.Notice != nil {
+			e.Name = "notice_failed"
 		}
-		b.Write(append(text, '\n'))
 	}
-	f, err := os.CreateTemp(filepath.Dir(j.path), ".alerts-*.tmp")
-	if err != nil {
-		return err
+	if r.GivenUp {
+		j.log.Error("an alert was given up", "channel", r.Channel, "condition", r.Message.Condition, "why", r.Err)
 	}
-	_, err = f.Write(b.Bytes())
-	if err == nil {
-		err = f.Sync()
+	if err := j.record(e); err != nil {
+		j.log.Error("an alert could not be recorded", "event", e.Name, "channel", r.Channel, "err", err)
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), j.path)
-	}
-	if err != nil {
-		return errors.Join(err, f.Close(), missing(os.Remove(f.Name())))
-	}
-	old := j.f
-	// It goes on at its end: nobody else writes there.
-	j.f, j.size, j.torn, j.fault = f, int64(b.Len()), false, nil
-	if old == nil {
-		return nil
-	}
-	return old.Close()
 }
 
-func missing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// WriteLost writes that n notices to a destination were dropped, because too many waited.
+func (j *Journal) WriteLost(destination string, n int) error {
+	const why = "more notices waited than it could be told"
+	j.log.Error("notices were dropped", "channel", destination, "count", n, "why", why)
+	err := j.record(kernel.Event{Tenant: holdfast.Local, Name: "notice_failed", Who: "holdfast", Subject: destination,
+		Data: map[string]any{"lost": n, "given_up": true, "error": why}})
+	if err != nil {
+		j.log.Error("an alert could not be recorded", "event", "notice_failed", "channel", destination, "err", err)
 	}
 	return err
 }
 
-func (j *journal) close() error {
-	if j.f == nil {
-		return nil
+// WriteHook writes how a halt hook ended: what it said, and its error, masked, or nil.
+func (j *Journal) WriteHook(name string, took time.Duration, said string, failure error) {
+	data := map[string]any{"ok": failure == nil, "ms": took.Milliseconds()}
+	if said != "" {
+		data["said"] = excerpt.Of(said, 512)
 	}
-	return j.f.Close()
-}
-
-// replay does again what a line says.
-func (q *Queue) replay(l line) {
-	switch {
-	case l.Put != nil:
-		l.Put.tries = map[string]*tried{}
-		for i, w := range q.all {
-			if w.Message.ID == l.Put.Message.ID {
-				q.all[i] = l.Put
-				return
-			}
-		}
-		q.all = append(q.all, l.Put)
-	case l.Done != "":
-		for i, w := range q.all {
-			if w.Message.ID == l.Done {
-				if w.To = without(w.To, l.Of); l.Of == "" || len(w.To) == 0 {
-					q.all = append(q.all[:i:i], q.all[i+1:]...)
-				}
-				return
-			}
-		}
-	case l.Told != "":
-		q.told[l.Told] = &told{At: l.At, Channels: l.To}
+	if failure != nil {
+		data["error"] = excerpt.Of(failure.Error(), 256)
 	}
-}
-
-func without(names []string, name string) []string {
-	out := make([]string, 0, len(names))
-	for _, n := range names {
-		if n != name {
-			out = append(out, n)
-		}
+	err := j.record(kernel.Event{Tenant: holdfast.Local, Name: "halt_hook", Who: "holdfast", Subject: name, Data: data})
+	if err != nil {
+		j.log.Error("a halt hook could not be recorded", "hook", name, "err", err)
 	}
-	return out
-}
-
-// write notes a change. Where the file cannot take it, such as on a full disk, it
-// is told of all the same, and lost only if the process ends first. The caller
-// holds the lock.
-func (q *Queue) write(l line) {
-	was := q.file.fault
-	if err := q.file.write(l); err != nil && was == nil {
-		q.o.Log.Error("what waits to be told cannot be kept; it is told all the same", "err", err)
-	}
-	if q.file.size > maxJournal || was != nil && q.file.fault == nil {
-		if err := q.compact(); err != nil {
-			q.o.Log.Error("the file of what waits to be told could not be written anew", "err", err)
-			q.file.size = 0 // not at each line
-		}
-	}
-}
-
-// compact writes the file anew with what is known now.
-func (q *Queue) compact() error {
-	var lines []line
-	for key, t := range q.told {
-		if age := time.Since(t.At); age < again || len(t.Channels) > 0 && age < rememberFor {
-			lines = append(lines, line{Told: key, At: t.At, To: t.Channels})
-		}
-	}
-	for _, w := range q.all {
-		lines = append(lines, line{Put: w})
-	}
-	return q.file.replace(lines)
 }

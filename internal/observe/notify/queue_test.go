@@ -23,29 +23,51 @@ type people struct {
 	heard   map[string][]string // titles, by channel
 	results []Result
 	gone    map[string]bool // not configured
+	refuses map[string]bool // titles
+	lost    map[string]int
 	route   []string
 }
 
 func (p *people) options() Options {
-	return Options{First: time.Millisecond, Slowest: 20 * time.Millisecond, Route: func(Alert) []string { return p.route }, Known: func(c string) bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.gone[c] },
+	return Options{First: time.Millisecond, Slowest: 20 * time.Millisecond, Route: func(Item) []string { return p.route }, Known: func(c string) bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.gone[c] },
 		Done: func(r Result) { p.mu.Lock(); p.results = append(p.results, r); p.mu.Unlock() },
-		Send: func(ctx context.Context, c string, m Message) error {
-			p.mu.Lock()
-			err, hangs := p.fails[c], p.hangs[c]
-			if err == nil && !hangs {
-				p.heard[c] = append(p.heard[c], m.Title)
-			}
-			p.mu.Unlock()
-			if hangs {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return err
+		Lost: func(c string, n int) error { p.mu.Lock(); p.lost[c] += n; p.mu.Unlock(); return nil },
+		Transport: func(_ context.Context, c string) (Transport, error) {
+			return transport(func(ctx context.Context, i Item) error { return p.take(ctx, c, i) }), nil
 		}}
 }
 
+// transport is a function that delivers.
+type transport func(context.Context, Item) error
+
+func (f transport) Send(ctx context.Context, i Item) error { return f(ctx, i) }
+
+// take is what a destination does with an item.
+func (p *people) take(ctx context.Context, c string, i Item) error {
+	title := i.Message.Title
+	if i.Notice != nil {
+		title = i.Notice.Event + i.Notice.Review + " " + i.Notice.Why
+	}
+	p.mu.Lock()
+	err, hangs := p.fails[c], p.hangs[c]
+	if p.refuses[title] {
+		err = &Failure{"it answered 400"}
+	}
+	if err == nil && !hangs {
+		p.heard[c] = append(p.heard[c], title)
+	}
+	p.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
 func newPeople() *people {
-	return &people{fails: map[string]error{}, hangs: map[string]bool{}, heard: map[string][]string{}, gone: map[string]bool{}}
+	return &people{fails: map[string]error{}, hangs: map[string]bool{}, heard: map[string][]string{},
+		gone:    map[string]bool{},
+		refuses: map[string]bool{}, lost: map[string]int{}}
 }
 
 func (p *people) of(channel string) []string {
@@ -85,8 +107,8 @@ func running(t *testing.T, q *Queue) func() {
 	return stop
 }
 
-func alert(key string, to ...string) Alert {
-	return Alert{Key: key, To: to, Message: Message{ID: NewID(), Title: key, Severity: "HIGH"}}
+func alert(key string, to ...string) Item {
+	return Item{Key: key, To: to, Message: Message{ID: NewID(), Title: key, Severity: "HIGH"}}
 }
 
 // One condition of one agent is one alert within its hour, and its end is told
@@ -96,7 +118,7 @@ func Test001_Layer5_Response_onceWithinItsHour(t *testing.T) {
 	q := open(t, filepath.Join(t.TempDir(), "w"), p)
 	defer q.Close()
 	running(t, q)
-	if q.Clear("a", Message{ID: "0"}, false, now) {
+	if q.Clear("a", "", Message{ID: "0"}, false, now) {
 		t.Error("the end of what nobody was told")
 	}
 	for i, want := range []bool{true, false, false} {
@@ -108,7 +130,8 @@ func Test001_Layer5_Response_onceWithinItsHour(t *testing.T) {
 		t.Error("another condition, or the next hour")
 	}
 	for i, want := range []bool{true, false} {
-		if q.Clear("a", Message{ID: fmt.Sprint("over", i), Title: "over a"}, false, now.Add(62*time.Minute)) != want {
+		if q.Clear("a", "", Message{ID: fmt.Sprint("over", i), Title: "over a"}, false,
+			now.Add(62*time.Minute)) != want {
 			t.Errorf("clear %d", i)
 		}
 	}
@@ -119,7 +142,8 @@ func Test001_Layer5_Response_onceWithinItsHour(t *testing.T) {
 	if q.Put(alert("a", "mail"), now.Add(63*time.Minute)) {
 		t.Error("what comes and goes is told once within its hour")
 	}
-	if !q.Put(alert("halt", "mail"), now) || !q.Clear("halt", Message{ID: "x"}, true, now) || !q.Put(alert("halt", "mail"), now) {
+	if !q.Put(alert("halt", "mail"), now) || !q.Clear("halt", "", Message{ID: "x"}, true, now) ||
+		!q.Put(alert("halt", "mail"), now) {
 		t.Error("a second halt is not told")
 	}
 }
@@ -156,14 +180,7 @@ func Test001_Layer5_Response_eachChannelByItself(t *testing.T) {
 func Test001_Layer5_Response_oneThatIsRefusedIsGivenUp(t *testing.T) {
 	p := newPeople()
 	o := p.options()
-	o.GiveUp = time.Hour
-	send := o.Send
-	o.Send = func(ctx context.Context, c string, m Message) error {
-		if m.Title == "bad" {
-			return &Failure{"it answered 400"}
-		}
-		return send(ctx, c, m)
-	}
+	o.GiveUp, p.refuses["bad"] = time.Hour, true
 	q, err := OpenQueue(filepath.Join(t.TempDir(), "w"), o)
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +312,7 @@ func Test001_Layer5_Response_saysWhatWasDone(t *testing.T) {
 	running(t, q)
 	more := alert("a", "mail")
 	more.Rank, more.Message.Title = 3, "and paused"
-	for _, a := range []Alert{alert("a", "mail"), more, alert("a", "mail")} {
+	for _, a := range []Item{alert("a", "mail"), more, alert("a", "mail")} {
 		q.Put(a, time.Now())
 	}
 	critical := alert("c", "mail")
@@ -349,7 +366,7 @@ func Test001_Layer5_Response_overARestart(t *testing.T) {
 	}
 	running(t, q)
 	until(t, "sms", func() bool { return len(p.of("sms")) == 1 })
-	if !q.Clear("a", Message{ID: "over", Title: "over"}, false, time.Now()) {
+	if !q.Clear("a", "", Message{ID: "over", Title: "over"}, false, time.Now()) {
 		t.Error("its end is not told")
 	}
 	until(t, "the end", func() bool { return len(p.of("mail")) == 2 && len(p.of("sms")) == 2 })
@@ -476,7 +493,7 @@ func TestQueue_itsFileIsWrittenAnew(t *testing.T) {
 	}
 	q.mu.Unlock()
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > maxJournal+maxLine || info.Mode().Perm() != 0o600 {
+	if err != nil || info.Size() > maxQueueFile+maxLine || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v %v", info.Size(), err)
 	}
 	if other := open(t, path, p); other.Waiting() != 1 {
@@ -488,7 +505,14 @@ func TestQueue_itsFileIsWrittenAnew(t *testing.T) {
 func Test001_Layer5_Response_aChannelThatIsGoneIsForgotten(t *testing.T) {
 	p := newPeople()
 	o, begun, end := p.options(), make(chan struct{}), make(chan struct{})
-	o.Send = func(context.Context, string, Message) error { close(begun); <-end; return &Failure{"it answered 500"} }
+	o.Transport = func(context.Context, string) (Transport, error) {
+		return transport(func(context.Context,
+			Item) error {
+			close(begun)
+			<-end
+			return &Failure{"it answered 500"}
+		}), nil
+	}
 	q, err := OpenQueue(filepath.Join(t.TempDir(), "w"), o)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
-// TestQueueIsSynced: an alert is on disk when the first channel gets it, and a file
+// TestQueueIsSynced: an alert is on disk when the first channel gets it, a question also when
+// it was delivered, and a file
 // that is written again is on disk before it gets its name.
 func TestQueueIsSynced(t *testing.T) {
 	w := syncwatch.StartAlone(t)
@@ -25,7 +26,10 @@ func TestQueueIsSynced(t *testing.T) {
 	q.Put(alert("a", "mail", "sms"), time.Now())
 	until(t, "mail", func() bool { return len(p.of("mail")) == 1 })
 	w.Want(t, "an alert", regexp.QuoteMeta(path))
-	j := journal{path: filepath.Join(t.TempDir(), "other")}
+	q.PutNotice(newQuestion("rv_1", "hook"), time.Now())
+	until(t, "the question", func() bool { return len(p.of("hook")) == 1 && len(p.listResults("hook")) == 1 })
+	w.Want(t, "a question and that it was delivered", regexp.QuoteMeta(path), regexp.QuoteMeta(path))
+	j := queueFile{path: filepath.Join(t.TempDir(), "other")}
 	if err := j.replace(nil); err != nil {
 		t.Fatal(err)
 	}

@@ -47,13 +47,13 @@ func TestUntrustedCertificateIsRefused(t *testing.T) {
 	k, s := serveTLS(t)
 	host := strings.TrimPrefix(s.URL, "https://")
 	for _, a := range []string{s.URL + "/hook", "mattermost://" + host + "/token"} {
-		if err := channel(t, Chat, a).Send(t.Context(), sample()); err == nil {
+		if err := channel(t, Chat, a).Send(t.Context(), Item{Message: sample()}); err == nil {
 			t.Errorf("%s: the message was sent", a)
 		}
 	}
 	b, at := serveMailTLS(t, &tls.Config{Certificates: s.TLS.Certificates})
 	c := channel(t, Mail, "smtps://me:mail-password-77@"+at+mailTo)
-	if err := c.Send(t.Context(), sample()); err == nil {
+	if err := c.Send(t.Context(), Item{Message: sample()}); err == nil {
 		t.Error("the mail was sent")
 	}
 	if len(k.took())+len(b.took()) > 0 {

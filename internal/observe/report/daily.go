@@ -53,7 +53,7 @@ type Options struct {
 	State func() State
 	// Target returns the channels that are sent reports, none if no one is, and the time of day from which on.
 	Target  func() (to []string, at time.Duration, err error)
-	Send    func(notify.Alert, time.Time)
+	Send    func(notify.Item, time.Time)
 	Runtime string // the state's id
 	Mask    func(string) string
 	Log     *slog.Logger

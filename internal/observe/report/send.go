@@ -20,7 +20,7 @@ import (
 
 const (
 	// Condition is what a daily report is called among the alerts.
-	Condition = "daily_report"
+	Condition = notify.ReportCondition
 	// reportPatience is how long beyond its time a report waits for a ledger that cannot
 	// be read, before people are sent that it cannot.
 	reportPatience = time.Hour
@@ -186,7 +186,8 @@ func (d *Reports) saveSent() error {
 // tellReport sends a day's report like an alert: it waits in the same file, and a
 // channel that does not take it fails like any other.
 func (d *Reports) tellReport(r *health.Report, to []string, was owing, now time.Time) {
-	al := notify.Alert{Key: Condition + "|" + r.Date, To: to, Message: d.reportMessage(r, now)}
+	al := notify.Item{Key: Condition + "|" + r.Date, Subject: Condition, To: to,
+		Message: d.reportMessage(r, now)}
 	if was == owedAnew {
 		al.Key += "|anew"
 		al.Message.Title = "daily report of " + r.Date + ", which can be read now: " + r.Health.String()

@@ -8,7 +8,6 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
-
 	"github.com/holdfast-dev/holdfast"
 )
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"cel.dev/cel-go/cel"
-
 	"github.com/holdfast-dev/holdfast"
 )
 

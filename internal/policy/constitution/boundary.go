@@ -194,7 +194,7 @@ func (s *Set) Unlisted(by Setting) []string {
 		if name == "" || slices.Contains(all, name) {
 			return
 		}
-		near := nearest(name, exact)
+		near := suggest.FindName(name, exact)
 		switch {
 		case !strings.HasSuffix(name, "*") && near != "" &&
 			suggest.CountEdits(strings.ToLower(name), strings.ToLower(near)) <= 2:
@@ -202,7 +202,7 @@ func (s *Set) Unlisted(by Setting) []string {
 		case by.Names == nil || slices.ContainsFunc(all, func(listed string) bool { return meet(name, listed) }):
 		default:
 			why := fmt.Sprintf("%s: %s is about %q, which nothing lists", where, id, clip(name))
-			if near := nearest(name, all); near != "" {
+			if near := suggest.FindName(name, all); near != "" {
 				why += fmt.Sprintf("; did you mean %q?", near)
 			}
 			out = append(out, why)

@@ -29,7 +29,8 @@ type element struct {
 // of spec 003 section 1.9, settled by D12.
 type celestial struct {
 	ctx      context.Context
-	facts    Facts
+	output   any
+	level    holdfast.Level // of the agent
 	pc       PredicateContext
 	elements []element
 }
@@ -49,8 +50,8 @@ type celestial struct {
 // "consumes" (whole numbers by resource), "id" and "parent" (for depth).
 // Everything else is the element's arguments or nothing. Text is never read as
 // an instruction or searched for words: a string that holds JSON is a string.
-func checkCelestial(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
-	c := &celestial{ctx: ctx, facts: f, pc: pc}
+func checkCelestial(ctx context.Context, output any, level holdfast.Level, pc PredicateContext) (bool, string, error) {
+	c := &celestial{ctx: ctx, output: output, level: level, pc: pc}
 	var around []element // the elements that enclose the walker's place
 	w := &walker{ctx: ctx}
 	w.object = func(o map[string]any) string {
@@ -65,7 +66,7 @@ func checkCelestial(ctx context.Context, f Facts, pc PredicateContext) (bool, st
 		c.elements = append(c.elements, e)
 		return ""
 	}
-	if _, err := w.walk(f.Output); err != nil {
+	if _, err := w.walk(output); err != nil {
 		return false, "", err
 	}
 	levels := []func() (string, error){c.authorization, c.integrity, c.privacy, c.recovery, c.autonomy}
@@ -236,7 +237,7 @@ func (c *celestial) privacy() (string, error) {
 		}
 		return ""
 	}
-	why, err := w.walk(c.facts.Output)
+	why, err := w.walk(c.output)
 	if err == nil && blind {
 		err = &failure{kind: ErrEval, text: "nothing here can tell personal data"}
 	}
@@ -271,8 +272,8 @@ func (c *celestial) autonomy() (string, error) {
 		if !ok || !text || level.UnmarshalText([]byte(word)) != nil {
 			return fmt.Sprintf("the trust level at %s is not one of baseline, medium, high, highest", e.path), nil
 		}
-		if level > c.facts.Level {
-			return fmt.Sprintf("%s needs trust level %s and the agent has %s", e.path, level, c.facts.Level), nil
+		if level > c.level {
+			return fmt.Sprintf("%s needs trust level %s and the agent has %s", e.path, level, c.level), nil
 		}
 	}
 	if why, err := c.depth(); why != "" || err != nil {
@@ -335,7 +336,7 @@ func (c *celestial) parents() (parent map[string]string, why string, err error) 
 		parent[id] = up
 		return ""
 	}
-	why, err = w.walk(c.facts.Output)
+	why, err = w.walk(c.output)
 	return parent, why, err
 }
 

@@ -31,8 +31,8 @@ type goal struct {
 // parent's conditions and none that the parent does not have, and the children
 // of a goal together cover all of its conditions. Other members are not read,
 // so no member can say that the check has passed.
-func checkCoherence(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
-	if err := wellFormed(ctx, f.Output); err != nil {
+func checkCoherence(ctx context.Context, output any, pc PredicateContext) (bool, string, error) {
+	if err := wellFormed(ctx, output); err != nil {
 		return false, "", err
 	}
 	listed := pc.Listed
@@ -42,12 +42,12 @@ func checkCoherence(ctx context.Context, f Facts, pc PredicateContext) (bool, st
 	if listed == nil {
 		return false, "", &failure{kind: ErrEval, text: "it is not known which boundaries there are"}
 	}
-	goals, why := readGoals(f.Output)
+	goals, why := readGoals(output)
 	if why == "" {
 		why = joinGoals(goals)
 	}
 	for i := 0; i < len(goals) && why == ""; i++ {
-		if i%checkEvery == 0 && ctx.Err() != nil {
+		if i%lookEvery == 0 && ctx.Err() != nil {
 			return false, "", &failure{ErrTimeout, "", ctx.Err()}
 		}
 		why = goals[i].incoherent(listed)

@@ -6,29 +6,7 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/interpreter"
-
-	"github.com/holdfast-dev/holdfast"
 )
-
-// LocatedError is a mistake at a place of a file. It wraps a *holdfast.Error whose Rule is the place, and whose Why is
-// the place and the reason.
-type LocatedError struct {
-	Where  string // such as rules.yaml:3:7
-	Reason string
-	letter *holdfast.Error
-}
-
-// NewLocatedError returns letter with its Rule and Why made of where and reason.
-func NewLocatedError(letter holdfast.Error, where, reason string) *LocatedError {
-	letter.Rule, letter.Why = where, where+": "+reason
-	return &LocatedError{where, reason, &letter}
-}
-
-// Error implements error.
-func (e *LocatedError) Error() string { return e.letter.Error() }
-
-// Unwrap returns the *holdfast.Error.
-func (e *LocatedError) Unwrap() error { return e.letter }
 
 // How a rule, a predicate or a score can fail. A failure denies (D3); which of
 // these it was decides the error kind that the kernel records.
@@ -45,6 +23,12 @@ var (
 	// ErrValue says that an expression gave a score that is no number from 0 to 1,
 	// an amount that is no whole number, or a name that is no text.
 	ErrValue = errors.New("its value cannot be taken for what is asked")
+	// ErrFact says that a fact which a rule names is not there: it was not fetched,
+	// or could not be. It comes with ErrEval.
+	ErrFact = errors.New("a fact cannot be told")
+	// ErrHistory says that a past function has no answer: there is no history, it
+	// is not ready, or it cannot be read. It comes with ErrEval.
+	ErrHistory = errors.New("the past cannot be told")
 )
 
 // failure is a sentinel with a text that is fit for people (nothing in it was

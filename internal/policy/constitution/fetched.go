@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 )
 
 // MaxFact bounds the value of one fact, in bytes of its JSON, and MaxFactDepth
@@ -22,10 +23,6 @@ const (
 
 // factsVariable is the name under which rules read what was fetched for them.
 const factsVariable = "facts"
-
-// ErrFact says that a fact which a rule names is not there: it was not fetched,
-// or could not be. It comes with ErrEval.
-var ErrFact = errors.New("a fact cannot be told")
 
 // Fact is a fact that needs I/O, as configuration declares it. A rule reads it
 // as facts.NAME; it is fetched before the rule is judged (D3).
@@ -160,7 +157,7 @@ func (u *factUse) read(e ast.Expr, name string) {
 		return
 	}
 	hint := "declare it under rules: facts: of the configuration"
-	if near := nearest(name, u.known); near != "" {
+	if near := suggest.FindName(name, u.known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	u.fail(e, fmt.Sprintf("there is no fact %q", clip(name)), hint)

@@ -8,7 +8,6 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-
 	"github.com/holdfast-dev/holdfast"
 )
 

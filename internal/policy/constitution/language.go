@@ -10,20 +10,15 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/ext"
-
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 )
 
 // Bounds of a constitution. Cost is in CEL's units, of which one is roughly
 // 50 ns.
 const (
-	// MaxFile is the size of one rules file in bytes.
-	MaxFile = 1 << 20
 	// MaxRules is the number of rules in one set.
 	MaxRules = 1000
-	// MaxExpression is the length of one expression in bytes.
-	MaxExpression = 4 << 10
 	// MaxRuleCost bounds one expression: by estimate when it is loaded, by
 	// counting when it is judged.
 	MaxRuleCost = 1_000_000
@@ -365,7 +360,7 @@ func unknownName(env *cel.Env, name string) (why, hint string) {
 			known = append(known, f)
 		}
 	}
-	if near := nearest(name, known); near != "" {
+	if near := suggest.FindName(name, known); near != "" {
 		return why, fmt.Sprintf("did you mean %q?", near)
 	}
 	return why, underArgs(name)
@@ -419,6 +414,3 @@ func fixedZone(zone string) bool {
 	ok, err := regexp.MatchString(`^([+-]?\d\d:\d\d|UTC)$`, zone)
 	return ok && err == nil
 }
-
-// clip shortens a text that came from a file or a parser.
-func clip(s string) string { return excerpt.Of(strings.Join(strings.Fields(s), " "), 300) }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"sort"
 	"strings"
 
@@ -180,16 +179,6 @@ func (l *loader) rule(f *file, n *yaml.Node, index int) {
 	}
 	r.finish()
 	l.set.add(r)
-}
-
-// id reads an id that is fit for a ledger column and a command line.
-func (f *file) id(m map[string]*yaml.Node) string {
-	id := f.text(m, "id", "")
-	if ok, err := regexp.MatchString(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$`, id); id != "" && (err != nil || !ok) {
-		f.failAt(m["id"], fmt.Sprintf("%q is not an id", clip(id)), "letters, digits, and _ . / - after the first; at most 128")
-		return ""
-	}
-	return id
 }
 
 // checkRule checks what members say together.

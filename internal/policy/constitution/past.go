@@ -28,10 +28,6 @@ const (
 	maxSames = 4
 )
 
-// ErrHistory says that a past function has no answer: there is no history, it
-// is not ready, or it cannot be read. It comes with ErrEval.
-var ErrHistory = errors.New("the past cannot be told")
-
 // Past is one past function of a rule: a question to the history of one tenant.
 // In a rule's `when` it is a chain,
 //

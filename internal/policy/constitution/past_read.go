@@ -10,6 +10,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 )
 
 const (
@@ -258,7 +259,7 @@ func (r *pastReader) unended(links []link) {
 	for _, l := range links[1:] {
 		if !slices.Contains(pastLinks(), l.name) {
 			hint := "known are " + strings.Join(pastLinks(), ", ")
-			if near := nearest(l.name, pastLinks()); near != "" {
+			if near := suggest.FindName(l.name, pastLinks()); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			r.failLink(l, fmt.Sprintf("past has no %q", clip(l.name)), hint)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/holdfast-dev/holdfast"
 )
 
 // Predicate is something that K8 asks of an output (spec 003 section 1.9): a
@@ -24,38 +22,6 @@ type Predicate struct {
 	check func(context.Context, Facts, PredicateContext) (bool, string, error)
 }
 
-// PredicateContext is what built-in predicates need to know beside the output.
-// A built-in whose question needs a member that is absent fails with an error:
-// no data is not a pass (D3). Rules need none of it.
-type PredicateContext struct {
-	// May says whether this agent may cross a boundary (or call a tool) of
-	// that exact name: celestial L0.
-	May func(name string) bool
-	// Listed says whether there is a boundary of that exact name, which
-	// makes a leaf of a goal tree something that can be carried out. Where
-	// it is nil, May is asked.
-	Listed func(name string) bool
-	// Own holds the absolute paths that are Holdfast's own (state directory,
-	// configuration, rules, ledger, latch): celestial L1.
-	Own []string
-	// PersonalData says whether a text holds personal data: celestial L2.
-	// The text may be a number's.
-	PersonalData func(text string) bool
-	// HasSnapshot and HasReview say that a snapshot was taken, or a person
-	// decided, before what cannot be undone: celestial L3.
-	HasSnapshot, HasReview bool
-	// Depth is where the agent stands (a root goal is as deep as the agent),
-	// MaxDepth the deepest a goal may be, BudgetLeft what may still be
-	// consumed, in the resource's own unit: celestial L4. The trust level is
-	// Facts.Level.
-	Depth, MaxDepth int
-	BudgetLeft      map[holdfast.Resource]int64
-	// Conforms validates the output against the contract's output schema,
-	// and nil is the only pass: output_schema_conformance. The error's text
-	// is shown to people.
-	Conforms func(output any) error
-}
-
 // The built-in predicates' ids (D12). Each may also be named with its version.
 const (
 	CelestialConstraintCheck = "celestial_constraint_check"
@@ -63,8 +29,6 @@ const (
 	OutputSchemaConformance  = "output_schema_conformance"
 	builtinVersion           = "_v1"
 	builtInWhere             = "built in"
-	maxValues                = 6_000_000 // more than a document of 10 MiB can hold
-	maxTreeDepth             = 1_000
 )
 
 // Builtins lists the ids of the built-in predicates.
@@ -74,9 +38,13 @@ func Builtins() []string {
 
 func builtin(id string) (Predicate, bool) {
 	checks := map[string]func(context.Context, Facts, PredicateContext) (bool, string, error){
-		CelestialConstraintCheck: checkCelestial,
-		GoalCoherenceCheck:       checkCoherence,
-		OutputSchemaConformance:  checkSchema,
+		CelestialConstraintCheck: func(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
+			return checkCelestial(ctx, f.Output, f.Level, pc)
+		},
+		GoalCoherenceCheck: func(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
+			return checkCoherence(ctx, f.Output, pc)
+		},
+		OutputSchemaConformance: checkSchema,
 	}
 	for _, name := range Builtins() {
 		if id == name || id == name+builtinVersion {

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"cel.dev/cel-go/common/types"
-
 	"github.com/holdfast-dev/holdfast"
 )
 

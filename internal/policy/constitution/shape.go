@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 )
 
 // shape is what a JSON Schema says of a value, as far as a rule can be wrong
@@ -208,7 +209,7 @@ func (f *fitting) member(e ast.Expr, of *shape, name string) *shape {
 	}
 	slices.Sort(known)
 	hint := "the schema names no such member"
-	if near := nearest(name, known); near != "" {
+	if near := suggest.FindName(name, known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	f.fail(e, fmt.Sprintf("there is no %q here", clip(name)), hint)
@@ -274,7 +275,7 @@ func (f *fitting) word(e ast.Expr, of *shape, with ast.Expr) {
 	switch {
 	case !ok:
 	case len(of.words) > 0 && !slices.Contains(of.words, s):
-		near := nearest(s, of.words)
+		near := suggest.FindName(s, of.words)
 		for _, w := range of.words {
 			if strings.EqualFold(s, w) {
 				near = w

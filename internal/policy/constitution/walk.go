@@ -8,7 +8,48 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast"
 )
+
+const (
+	maxValues    = 6_000_000 // more than a document of 10 MiB can hold
+	maxTreeDepth = 1_000
+	// lookEvery is the number of values between two looks at the context.
+	lookEvery = 100
+)
+
+// PredicateContext is what built-in predicates need to know beside the output.
+// A built-in whose question needs a member that is absent fails with an error:
+// no data is not a pass (D3). Rules need none of it.
+type PredicateContext struct {
+	// May says whether this agent may cross a boundary (or call a tool) of
+	// that exact name: celestial L0.
+	May func(name string) bool
+	// Listed says whether there is a boundary of that exact name, which
+	// makes a leaf of a goal tree something that can be carried out. Where
+	// it is nil, May is asked.
+	Listed func(name string) bool
+	// Own holds the absolute paths that are Holdfast's own (state directory,
+	// configuration, rules, ledger, latch): celestial L1.
+	Own []string
+	// PersonalData says whether a text holds personal data: celestial L2.
+	// The text may be a number's.
+	PersonalData func(text string) bool
+	// HasSnapshot and HasReview say that a snapshot was taken, or a person
+	// decided, before what cannot be undone: celestial L3.
+	HasSnapshot, HasReview bool
+	// Depth is where the agent stands (a root goal is as deep as the agent),
+	// MaxDepth the deepest a goal may be, BudgetLeft what may still be
+	// consumed, in the resource's own unit: celestial L4. The trust level is
+	// Facts.Level.
+	Depth, MaxDepth int
+	BudgetLeft      map[holdfast.Resource]int64
+	// Conforms validates the output against the contract's output schema,
+	// and nil is the only pass: output_schema_conformance. The error's text
+	// is shown to people.
+	Conforms func(output any) error
+}
 
 // walker visits a JSON tree within bounds.
 type walker struct {
@@ -33,7 +74,7 @@ func (w *walker) walk(v any) (string, error) {
 	if w.seen++; w.seen > maxValues || len(w.steps) > maxTreeDepth {
 		return "", &failure{kind: ErrCost, text: "the output has too many values or is too deep"}
 	}
-	if w.seen%checkEvery == 0 && w.ctx.Err() != nil {
+	if w.seen%lookEvery == 0 && w.ctx.Err() != nil {
 		return "", &failure{ErrTimeout, "", w.ctx.Err()}
 	}
 	switch v := v.(type) {

@@ -5,14 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"go.yaml.in/yaml/v4"
 )
+
+const (
+	// MaxFile is the size of one rules file in bytes.
+	MaxFile = 1 << 20
+	// MaxExpression is the length of one expression in bytes.
+	MaxExpression = 4 << 10
+)
+
+// LocatedError is a mistake at a place of a file. It wraps a *holdfast.Error whose Rule is the place, and whose Why is
+// the place and the reason.
+type LocatedError struct {
+	Where  string // such as rules.yaml:3:7
+	Reason string
+	letter *holdfast.Error
+}
+
+// NewLocatedError returns letter with its Rule and Why made of where and reason.
+func NewLocatedError(letter holdfast.Error, where, reason string) *LocatedError {
+	letter.Rule, letter.Why = where, where+": "+reason
+	return &LocatedError{where, reason, &letter}
+}
+
+// Error implements error.
+func (e *LocatedError) Error() string { return e.letter.Error() }
+
+// Unwrap returns the *holdfast.Error.
+func (e *LocatedError) Unwrap() error { return e.letter }
 
 // file is one rules file while it is read. It collects what is wrong with it.
 type file struct {
@@ -196,7 +225,7 @@ func (f *file) members(n *yaml.Node, what string, known []string) (map[string]*y
 		switch {
 		case key.Kind != yaml.ScalarNode || !contains(known, key.Value):
 			hint := "known are " + strings.Join(known, ", ")
-			if near := nearest(key.Value, known); near != "" {
+			if near := suggest.FindName(key.Value, known); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			f.failAt(key, fmt.Sprintf("unknown key %q", name), hint)
@@ -259,7 +288,7 @@ func (f *file) choice(members map[string]*yaml.Node, key, absent string, words .
 		return got
 	}
 	hint := "one of " + strings.Join(words, ", ")
-	if near := nearest(got, words); near != "" {
+	if near := suggest.FindName(got, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	f.failAt(members[key], fmt.Sprintf("%q is %q", key, clip(got)), hint)
@@ -333,3 +362,17 @@ func (f *file) rawFrom(line, col int) []rawRune {
 	}
 	return out
 }
+
+// id reads an id that is fit for a ledger column and a command line.
+func (f *file) id(m map[string]*yaml.Node) string {
+	id := f.text(m, "id", "")
+	if ok, err := regexp.MatchString(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$`, id); id != "" && (err != nil || !ok) {
+		f.failAt(m["id"], fmt.Sprintf("%q is not an id", clip(id)),
+			"letters, digits, and _ . / - after the first; at most 128")
+		return ""
+	}
+	return id
+}
+
+// clip shortens a text that came from a file or a parser.
+func clip(s string) string { return excerpt.Of(strings.Join(strings.Fields(s), " "), 300) }

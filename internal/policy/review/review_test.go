@@ -1,8 +1,12 @@
 package review
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 // The whole table of what a review answers, at each side of its expiry and
@@ -101,5 +105,48 @@ func TestReadSentence(t *testing.T) {
 		if got := ReadSentence(sentence, codes); got != want {
 			t.Errorf("%q is %q, want %q", sentence, got, want)
 		}
+	}
+}
+
+func TestCheckAnswerRefusesWhatWasNotShown(t *testing.T) {
+	r := Review{ID: "rv_1", Binding: Binding{Tenant: holdfast.Local, Agent: "a", Exact: "e", Policy: "p"},
+		Principal: "alice", PreviewHash: "h", Nonce: "n", State: Pending, Cut: true}
+	good := operator.Statement{Act: operator.Approve, Subject: r.ID, Exact: "e", PreviewHash: "h", Policy: "p",
+		Nonce:    "n",
+		Reviewer: "carol", Value: operator.InPart}
+	for name, change := range map[string]func(*operator.Statement){
+		"":                      func(*operator.Statement) {},
+		NameArguments:           func(s *operator.Statement) { s.Exact = "x" },
+		"review/other_preview":  func(s *operator.Statement) { s.PreviewHash = "x" },
+		NamePolicy:              func(s *operator.Statement) { s.Policy = "x" },
+		"review/other_question": func(s *operator.Statement) { s.Nonce = "x" },
+		"review/other_tenant":   func(s *operator.Statement) { s.Tenant = "x" },
+		"review/seen_in_part":   func(s *operator.Statement) { s.Value = "" },
+		"review/self_approval":  func(s *operator.Statement) { s.Reviewer = "alice" },
+	} {
+		s := good
+		change(&s)
+		err := r.CheckAnswer(&s, operator.Public{})
+		var e *holdfast.Error
+		if name == "" && err != nil || name != "" && (!errors.As(err, &e) || e.Rule != name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRefuseLateNamesAnUnusedApproval(t *testing.T) {
+	for state, name := range map[State]string{Expired: NameExpired, Pending: NameExpired} {
+		r := Review{ID: "rv_1", State: state}
+		if op := r.RefuseLate(holdfast.K7); op.Rule != name || op.Verdict != holdfast.Deny {
+			t.Errorf("%s: %+v", state, op)
+		}
+	}
+	r := Review{ID: "rv_1", State: Expired, Reviewer: "carol"}
+	if op := r.RefuseLate(holdfast.K7); op.Rule != NameUnused {
+		t.Errorf("%+v", op)
+	}
+	r.State = Changes
+	if op := r.RefuseRejected(holdfast.K8); op.Rule != NameChanges || op.Gate != holdfast.K8 {
+		t.Errorf("%+v", op)
 	}
 }

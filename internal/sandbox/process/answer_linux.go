@@ -10,40 +10,21 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"golang.org/x/sys/unix"
 )
 
-// answered are calls that Holdfast answers itself, because the kernel's answer
-// would tell of the machine, and so of what other runs do: how many threads it
-// has and what memory is free (sysinfo), how full the disk of the state
-// directory is (statfs). A program is told of its own room instead.
-//
-// Waiting on a futex that is not private is answered too; see shared.
-func answered(name string) bool {
-	return slices.Contains([]string{"sysinfo", "statfs", "fstatfs"}, name)
-}
-
-// shared says whether a call waits on a futex that is not private. The C library
-// joins threads by it: the kernel clears a word, and wakes who waits there, when
-// a thread ends. The word is found by its file where a file is mapped, so that a
-// run could be woken by a thread of another. Holdfast looks at the word instead,
-// and nobody waits in the kernel.
-func shared(c call) bool {
-	op := uint32(c.args[1])
-	return c.name == "futex" && op&futexPrivate == 0 && (op&futexCommand == futexWait || op&futexCommand == futexWaitFor)
-}
-
 // answers says whether a call that the filter asked about is Holdfast's to
 // answer; it is not where the request took it out of the profile.
-func (r *run) answers(c call) bool {
-	return !c.foreign && (answered(c.name) || shared(c) || coreLimit(c)) && !slices.Contains(r.request().Narrow, c.name)
+func (r *run) answers(c seccomp.Call) bool {
+	return c.IsOurs() && !slices.Contains(r.request().Narrow, c.Name)
 }
 
 // answer is called by answerAll alone.
-func (r *run) answer(n notice, c call) {
+func (r *run) answer(n notice, c seccomp.Call) {
 	r.tally()
 	mem := r.reach(n)
-	if shared(c) {
+	if c.IsShared() {
 		r.watch.Add(1)
 		go func() {
 			defer r.watch.Done()
@@ -51,7 +32,7 @@ func (r *run) answer(n notice, c call) {
 		}()
 		return
 	}
-	if coreLimit(c) {
+	if c.IsCoreLimit() {
 		r.asks.refuse(n, noCore(n, mem))
 		return
 	}
@@ -60,19 +41,10 @@ func (r *run) answer(n notice, c call) {
 		return
 	}
 	b, at := idle(), n.args[0]
-	if c.name != "sysinfo" {
+	if c.Name != "sysinfo" {
 		b, at = r.room(), n.args[1]
 	}
 	r.asks.refuse(n, store(mem, at, b))
-}
-
-// coreLimit says whether a call reads or sets its own limit of core files. That
-// limit is 1: with 0 Linux still hands the memory of a program that dies to the
-// host's handler of such files, where there is one, and it is kept there. A
-// program that could set 0 would reach it.
-func coreLimit(c call) bool {
-	who, what := uint32(c.args[0]), uint32(c.args[1])
-	return c.name == "prlimit64" && what == unix.RLIMIT_CORE && (who == 0 || who == workloadPID)
 }
 
 // noCore tells a program that there are no core files, and lets it ask for none.
@@ -244,7 +216,7 @@ func deadline(n notice, mem *os.File) (until, unix.Errno) {
 	u := until{clock: unix.CLOCK_MONOTONIC, at: time.Duration(min(sec, 1<<33))*time.Second + time.Duration(nsec), timed: true}
 	const realtime = 0x100 // FUTEX_CLOCK_REALTIME
 	switch op := uint32(n.args[1]); {
-	case op&futexCommand == futexWait:
+	case seccomp.IsFutexWait(op):
 		var now unix.Timespec
 		if err := unix.ClockGettime(u.clock, &now); err != nil {
 			return until{}, unix.EINVAL

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // TestAttack_killedAtAnyMoment: runs of hostile programs, many at once, whose
@@ -149,7 +150,7 @@ func TestAttack_programsThatAreNone(t *testing.T) {
 		}
 	}
 	t.Log(ends)
-	if res, err := run(whole); err != nil || res.ExitCode != 0 || answers(res.Stdout, 1)[0] != workloadPID {
+	if res, err := run(whole); err != nil || res.ExitCode != 0 || answers(res.Stdout, 1)[0] != seccomp.WorkloadPID {
 		t.Errorf("after that: %v %+v", err, res)
 	}
 }

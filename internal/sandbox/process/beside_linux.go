@@ -18,8 +18,8 @@ func (t *Tier) Beside(ctx context.Context, asked string) (Beside, error) {
 	if err != nil {
 		return Beside{}, err
 	}
-	if l.host == "" {
-		return Beside{}, &holdfast.Error{Kind: holdfast.KindLanguage, Why: l.exact + " has no program of its own", Hint: "name python3 or node"}
+	if l.Host == "" {
+		return Beside{}, &holdfast.Error{Kind: holdfast.KindLanguage, Why: l.Exact + " has no program of its own", Hint: "name python3 or node"}
 	}
-	return Beside{Program: l.host, Flags: l.flags, Env: l.environment(nil), Root: z.root.path, Inside: l.program}, nil
+	return Beside{Program: l.Host, Flags: l.Flags, Env: l.Environment(nil), Root: z.root.Path, Inside: l.Program}, nil
 }

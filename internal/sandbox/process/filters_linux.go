@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // maxFilters bounds what is kept: callers choose what they narrow by.
@@ -21,20 +22,20 @@ type filters struct {
 }
 
 // filter is the language's, less the calls of narrow (D18).
-func (f *filters) filter(l language, narrow []string) ([]unix.SockFilter, error) {
+func (f *filters) filter(l language.Language, narrow []string) ([]unix.SockFilter, error) {
 	less := slices.Compact(slices.Sorted(slices.Values(narrow)))
-	key := strings.Join(append([]string{l.exact}, less...), "\x00")
+	key := strings.Join(append([]string{l.Exact}, less...), "\x00")
 	f.mu.Lock()
 	code := f.made[key]
 	f.mu.Unlock()
 	if code != nil {
 		return code, nil
 	}
-	p, err := l.allows.without(less)
+	p, err := l.Allows.Without(less)
 	if err != nil {
 		return nil, err
 	}
-	if code, err = p.compile(nativeArch()); err != nil {
+	if code, err = p.Compile(); err != nil {
 		return nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
 	f.mu.Lock()

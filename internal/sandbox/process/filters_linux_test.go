@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // TestFiltersAreCompiledOnce: one for each language and narrowing, however that
@@ -13,7 +14,7 @@ import (
 // each time; and what is kept is bounded.
 func TestFiltersAreCompiledOnce(t *testing.T) {
 	t.Parallel()
-	f, l := &filters{}, static()
+	f, l := &filters{}, installed(t, sandbox.Static)
 	get := func(narrow ...string) string {
 		t.Helper()
 		code, err := f.filter(l, narrow)
@@ -30,11 +31,11 @@ func TestFiltersAreCompiledOnce(t *testing.T) {
 	if two == whole || get("clone", "openat", "clone") != two || get("openat") == two {
 		t.Error("a narrowing is not what its names are")
 	}
-	p, err := l.allows.without([]string{"openat", "clone"})
+	p, err := l.Allows.Without([]string{"openat", "clone"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := p.compile(nativeArch())
+	fresh, err := p.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +48,11 @@ func TestFiltersAreCompiledOnce(t *testing.T) {
 		}
 	}
 	narrowed := 0
-	for _, a := range l.allows.allow {
-		if get(a.name); len(f.made) > maxFilters {
+	for _, r := range l.Allows.Rules() {
+		if r.Action != sandbox.RuleAllow {
+			continue
+		}
+		if get(r.Call); len(f.made) > maxFilters {
 			t.Fatalf("%d are kept", len(f.made))
 		}
 		narrowed++

@@ -72,7 +72,7 @@ func TestBombsWithoutGroups(t *testing.T) {
 		}
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			l := installed(t, c.lang)
-			r, err := b.Run(t.Context(), sandbox.Spec{ID: "bomb", Language: l.exact, Code: []byte(c.code), MemoryMB: 128, Timeout: sandbox.MaxTimeout, Need: anyWalls})
+			r, err := b.Run(t.Context(), sandbox.Spec{ID: "bomb", Language: l.Exact, Code: []byte(c.code), MemoryMB: 128, Timeout: sandbox.MaxTimeout, Need: anyWalls})
 			if err != nil {
 				t.Fatal(err)
 			}

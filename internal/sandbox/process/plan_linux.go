@@ -5,6 +5,7 @@ import (
 	"path"
 	"sort"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -306,7 +307,7 @@ func (o *order) walls(r *recorder) {
 	if o.fork {
 		r.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1) // as one is after an execve
 	}
-	prog := r.words(len(o.filter), r.bytes(rawFilter(o.filter)))
+	prog := r.words(len(o.filter), r.bytes(seccomp.RawFilter(o.filter)))
 	r.mark(slotMarks + 6)
 	r.keep(slotListener, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)
 	r.call(unix.SYS_WRITE, slot(slotSync), r.words(1), 8)

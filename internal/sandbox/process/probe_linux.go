@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"runtime"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,7 +65,7 @@ func probeFile(data []byte) []byte {
 	const headers = 64 + 2*56
 	binary.Write(&head, binary.LittleEndian, elf.Header64{
 		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
-		Type:  uint16(elf.ET_EXEC), Machine: uint16(machine()), Version: uint32(elf.EV_CURRENT),
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(language.Machine()), Version: uint32(elf.EV_CURRENT),
 		Entry: probeText + headers, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 2,
 	})
 	size := uint64(headers + len(code))

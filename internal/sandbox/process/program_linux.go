@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // Program returns what another tier needs to run programs of a language, less
@@ -21,7 +22,7 @@ func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sand
 	if err != nil {
 		return sandbox.Program{}, err
 	}
-	p, err := l.allows.without(narrow)
+	p, err := l.Allows.Without(narrow)
 	if err != nil {
 		return sandbox.Program{}, err
 	}
@@ -29,27 +30,27 @@ func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sand
 	if err != nil {
 		return sandbox.Program{}, err
 	}
-	return sandbox.Program{Exact: l.exact, Argv: l.argv(), CodeName: l.codeName, Asks: l.asks, Root: root, Environment: l.environment, Check: l.check, Rules: p.rules()}, nil
+	return sandbox.Program{Exact: l.Exact, Argv: l.Argv(), CodeName: l.CodeName, Asks: l.Asks, Root: root, Environment: l.Environment, Check: l.Check, Rules: p.Rules()}, nil
 }
 
 // rootOf is the language's private copy; its launcher keeps it.
-func (t *Tier) rootOf(ctx context.Context, l language) (string, error) {
+func (t *Tier) rootOf(ctx context.Context, l language.Language) (string, error) {
 	z, err := t.launcher(ctx, l)
 	if err != nil {
 		return "", err
 	}
-	return z.root.path, nil
+	return z.root.Path, nil
 }
 
 // Watch answers the filter of a program that another tier started by Program's
 // rules, as the first process of its PID namespace. It owns the descriptors.
 func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
-	lang, _ := t.langs.match(w.Spec.Language)
-	allows := lang.allows
+	lang, _ := t.langs.Match(w.Spec.Language)
+	allows := lang.Allows
 	if allows == nil {
-		allows = &profile{}
+		allows = &seccomp.Profile{}
 	}
-	allows, err := allows.without(w.Spec.Narrow)
+	allows, err := allows.Without(w.Spec.Narrow)
 	var l *listener
 	if err == nil {
 		l, err = newListener(w.Listener)
@@ -67,7 +68,7 @@ func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
 // guest is a program of another tier that is watched.
 type guest struct {
 	*run
-	allows *profile
+	allows *seccomp.Profile
 	begin  func(pid int) error
 	left   *int
 	// before is what the process ran when it first asked to execute.
@@ -114,11 +115,11 @@ func (g *guest) answer() {
 	}
 }
 
-// question is run's, for a program that is number 1 and not workloadPID. What
+// question is run's, for a program that is number 1 and not WorkloadPID. What
 // asks before anything was executed is the runtime, on its way to that.
 func (g *guest) question(n notice) {
-	c := newCall(n.nr, n.arch, n.args)
-	executes := !c.foreign && (c.name == "execve" || c.name == "execveat")
+	c := seccomp.NewCall(n.nr, n.arch, n.args)
+	executes := !c.Foreign && (c.Name == "execve" || c.Name == "execveat")
 	switch {
 	case executes && (!g.started || g.still(n)):
 		g.execute(n)
@@ -127,17 +128,15 @@ func (g *guest) question(n notice) {
 		g.asks.proceed(n)
 		return
 	}
-	if !c.foreign && c.name == "exit_group" {
+	if !c.Foreign && c.Name == "exit_group" {
 		code := int(n.args[0] & 0xff)
 		g.left = &code
 	}
-	if slices.Contains(byNumber, c.name) {
-		n.args[0] = swapped(n.args[0])
-	}
+	n.args = c.SwapSelf()
 	switch { // of numbers alone: nothing they point to can change
-	case !c.foreign && g.allows.feigns(c.name, n.args):
+	case !c.Foreign && g.allows.Feigns(c.Name, n.args):
 		g.asks.refuse(n, 0)
-	case !c.foreign && g.allows.passes(c.name, n.args):
+	case !c.Foreign && g.allows.Passes(c.Name, n.args):
 		g.asks.proceed(n)
 	default:
 		g.run.question(n)
@@ -192,19 +191,3 @@ func imageOf(n notice) image {
 
 // still says whether who asks is the runtime yet, and nothing was executed.
 func (g *guest) still(n notice) bool { return imageOf(n) == g.before && g.asks.asks(n) }
-
-// byNumber are the calls whose first argument is the number of a process and
-// stands in conditions of profiles.
-var byNumber = []string{"kill", "tkill", "tgkill", "prlimit64"}
-
-// swapped gives the numbers of a workload here and of one that is the first of
-// its namespace each for the other.
-func swapped(pid uint64) uint64 {
-	switch uint32(pid) {
-	case 1:
-		return workloadPID
-	case workloadPID:
-		return 1
-	}
-	return pid
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
 
@@ -272,12 +273,12 @@ func (r *run) answerAll() {
 }
 
 func (r *run) question(n notice) {
-	c := newCall(n.nr, n.arch, n.args)
-	if !r.started && !c.foreign && (c.name == "execve" || c.name == "execveat") {
+	c := seccomp.NewCall(n.nr, n.arch, n.args)
+	if !r.started && !c.Foreign && (c.Name == "execve" || c.Name == "execveat") {
 		r.start(n)
 		return
 	}
-	if ends(c) {
+	if c.IsExit() {
 		if r.overran(n) {
 			r.end(posture.ReasonOOM, nil)
 			return
@@ -292,17 +293,17 @@ func (r *run) question(n notice) {
 		r.answer(n, c)
 		return
 	}
-	j := judge(c)
-	if j.kind == kindRefused {
-		r.count(c, j.errno)
-		r.asks.refuse(n, j.errno)
+	j := c.Evaluate()
+	if j.IsRefused() {
+		r.count(c, j.Errno)
+		r.asks.refuse(n, j.Errno)
 		return
 	}
 	reason := posture.ReasonSyscall
-	if j.kind == kindEscape {
+	if j.IsEscape() {
 		reason = posture.ReasonEscape
 	}
-	r.end(reason, &posture.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
+	r.end(reason, &posture.Call{Nr: int(n.nr), Name: c.Name, Arch: c.ABI, Args: n.args})
 }
 
 // start lets the interpreter start: once, before any of the code has run.
@@ -369,18 +370,18 @@ func (r *run) tally() {
 	}
 }
 
-func (r *run) count(c call, errno unix.Errno) {
+func (r *run) count(c seccomp.Call, errno unix.Errno) {
 	r.tally()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.refused {
-		if r.refused[i].Name == c.name {
+		if r.refused[i].Name == c.Name {
 			r.refused[i].Count++
 			return
 		}
 	}
 	if len(r.refused) < maxRefusals {
-		r.refused = append(r.refused, posture.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
+		r.refused = append(r.refused, posture.Refusal{Name: c.Name, Errno: unix.ErrnoName(errno), Count: 1})
 	}
 }
 

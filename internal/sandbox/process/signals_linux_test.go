@@ -98,7 +98,7 @@ func TestWorkspaceSignals_startedByNohup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	end := begin(t, t.Context(), "trap 'echo hup' HUP; trap 'echo term; exit 5' TERM; (exec grep SigIgn /proc/self/status); echo ready; while :; do sleep 0.05; done", Streams{Out: to})
+	end := begin(t, t.Context(), "trap 'echo hup' HUP; trap 'echo term; exit 5' TERM; (exec grep SigIgn /proc/self/status); echo ready; while :; do sleep 0.05; done", sandbox.Streams{Out: to})
 	read := func(want string) {
 		t.Helper()
 		b := make([]byte, len(want))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // hostUser is the user that workloads are on the host where Holdfast runs as
@@ -37,7 +38,7 @@ type launcherConn struct {
 	stderr bytes.Buffer
 	done   chan struct{}
 
-	root    rootDir // held until the launcher ends
+	root    language.Root // held until the launcher ends
 	seats   chan *seat
 	filling atomic.Bool
 	pool    *pool
@@ -150,8 +151,8 @@ func (z *launcherConn) empty() {
 		case s := <-z.seats:
 			s.free()
 		default:
-			if z.root.copy != nil {
-				z.root.release()
+			if z.root.Copy != nil {
+				z.root.Release()
 			}
 			return
 		}

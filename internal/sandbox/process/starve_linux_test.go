@@ -107,7 +107,7 @@ func TestRunWhileTheDiskIsFull(t *testing.T) {
 		starving(t, attr)
 		return
 	}
-	python := installed(t, "python3").exact
+	python := installed(t, "python3").Exact
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := errors.Join(os.Mkdir(dir, 0o700), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,nr_inodes=100k")); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestRunWhileMemoryIsShort(t *testing.T) {
 		return
 	}
 	enterOuter(t)
-	python := installed(t, "python3").exact
+	python := installed(t, "python3").Exact
 	b := tier(t)
 	goesOn(t, b, sandbox.Spec{ID: "before", Language: python, Code: []byte("print(1)"), Need: anyWalls})
 	b.Settle(t.Context())

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // Config is what a tier needs.
@@ -40,7 +41,7 @@ type Config struct {
 type Tier struct {
 	cfg    Config
 	groups *cgroups
-	langs  *catalogue
+	langs  *language.Catalogue
 	abi    int
 
 	filters   filters
@@ -65,7 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	}
 	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*launcherConn{}, leaving: make(chan struct{}, maxLeaving), troubles: troubles{say: cfg.Warn}}
 	t.groups.sweep()
-	t.langs = languages(ctx)
+	t.langs = language.Find(ctx)
 	return t, nil
 }
 
@@ -116,10 +117,10 @@ func (t *Tier) unready(err error) {
 // of each language that is not there why. What only a script on PATH leads to is
 // known when it has been asked for.
 func (t *Tier) Languages() ([]string, map[string]string) {
-	list, absent := t.langs.list()
+	list, absent := t.langs.List()
 	var names []string
 	for _, l := range list {
-		names = append(names, l.exact)
+		names = append(names, l.Exact)
 	}
 	slices.Sort(names)
 	return names, absent
@@ -129,11 +130,11 @@ func (t *Tier) Languages() ([]string, map[string]string) {
 // python3.11 for python3, or an UnsupportedLanguageError.
 func (t *Tier) Exact(ctx context.Context, asked string) (string, error) {
 	l, err := t.language(ctx, asked)
-	return l.exact, err
+	return l.Exact, err
 }
 
-func (t *Tier) language(ctx context.Context, asked string) (language, error) {
-	l, ok := t.langs.find(ctx, asked)
+func (t *Tier) language(ctx context.Context, asked string) (language.Language, error) {
+	l, ok := t.langs.Find(ctx, asked)
 	if ok {
 		return l, nil
 	}
@@ -142,7 +143,7 @@ func (t *Tier) language(ctx context.Context, asked string) (language, error) {
 	if why := absent[asked]; why != "" {
 		hint = why
 	}
-	return language{}, &holdfast.Error{Kind: holdfast.KindLanguage, Why: fmt.Sprintf("the language %.64q cannot be run here", asked), Hint: hint}
+	return language.Language{}, &holdfast.Error{Kind: holdfast.KindLanguage, Why: fmt.Sprintf("the language %.64q cannot be run here", asked), Hint: hint}
 }
 
 // Prepare returns spec with every default and the exact language in it, or the
@@ -156,7 +157,7 @@ func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, er
 	if err == nil && len(spec.Narrow) > 0 {
 		_, err = t.filters.filter(l, spec.Narrow) // a name that no kernel has is the caller's mistake
 	}
-	spec.Language = l.exact // the boundary's: exec/python3.11
+	spec.Language = l.Exact // the boundary's: exec/python3.11
 	return spec, err
 }
 
@@ -191,7 +192,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at posture.Instants) 
 	}
 	posture := t.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, t.short("exec/"+l.exact, posture, missing)
+		return nil, t.short("exec/"+l.Exact, posture, missing)
 	}
 	if err := roomFor(spec.MemoryMB, ownLimit); err != nil {
 		return nil, err
@@ -210,7 +211,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at posture.Instants) 
 	return res, err
 }
 
-func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Spec, at posture.Instants) (*posture.Result, error) {
+func (t *Tier) launch(ctx context.Context, l language.Language, o *order, spec sandbox.Spec, at posture.Instants) (*posture.Result, error) {
 	z, err := t.launcher(ctx, l)
 	if err != nil {
 		return nil, err
@@ -265,41 +266,41 @@ func kindOf(w posture.Wall) holdfast.Kind {
 }
 
 // launcher returns the launcher of a language, started anew if it has ended.
-func (t *Tier) launcher(ctx context.Context, l language) (*launcherConn, error) {
+func (t *Tier) launcher(ctx context.Context, l language.Language) (*launcherConn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed.Load() {
 		return nil, errClosed()
 	}
-	if z := t.launchers[l.exact]; z != nil && z.alive() {
+	if z := t.launchers[l.Exact]; z != nil && z.alive() {
 		return z, nil
 	}
-	root, err := l.root(ctx, t.cfg.Dir, t.cfg.Note)
+	root, err := l.Root(ctx, t.cfg.Dir, t.cfg.Note)
 	if err != nil {
 		return nil, failed(holdfast.KindMount, "copy the runtime", err)
 	}
-	z, err := startLauncher(root.path, t.newPool(l, root.path))
+	z, err := startLauncher(root.Path, t.newPool(l, root.Path))
 	if err == nil {
 		if err = t.groups.admit(z.cmd.Process.Pid); err != nil {
 			z.close()
 		}
 	}
 	if err != nil {
-		root.release()
+		root.Release()
 		return nil, failed(holdfast.KindNamespace, "start its launcher", err)
 	}
 	z.root = root
-	if old := t.launchers[l.exact]; old != nil {
+	if old := t.launchers[l.Exact]; old != nil {
 		old.empty()
 	}
-	t.launchers[l.exact] = z
+	t.launchers[l.Exact] = z
 	return z, nil
 }
 
 // order turns a request into what its tape is made of.
-func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
-	if l.check != nil {
-		if err := l.check(spec.Code); err != nil {
+func (t *Tier) order(l language.Language, spec sandbox.Spec) (*order, error) {
+	if l.Check != nil {
+		if err := l.Check(spec.Code); err != nil {
 			return nil, err
 		}
 	}
@@ -311,9 +312,9 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 	return &order{
 		gauged: !slices.Contains(up, posture.WallMemory),
 		id:     spec.ID,
-		argv:   l.argv(), env: l.environment(spec.Environment), given: len(spec.Environment) > 0, code: spec.Code, codeName: l.codeName,
+		argv:   l.Argv(), env: l.Environment(spec.Environment), given: len(spec.Environment) > 0, code: spec.Code, codeName: l.CodeName,
 		files: spec.Files, filter: filter,
-		landlockABI: t.abi, static: l.program == "",
+		landlockABI: t.abi, static: l.Program == "",
 		limits: append(lesser(up, spec), []rlimit{
 			atMost(unix.RLIMIT_CORE, 1), // not 0 where cores are piped: see coreLimit and roomFor
 			{unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
@@ -321,26 +322,6 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 			cpuLimit(spec.Timeout),
 		}...),
 	}, nil
-}
-
-// environment is the little that the language's programs expect, the caller's
-// over it, and what the caller cannot change over that.
-func (l language) environment(own map[string]string) []string {
-	all := map[string]string{}
-	set := func(list []string) {
-		for _, v := range list {
-			name, value, _ := strings.Cut(v, "=")
-			all[name] = value
-		}
-	}
-	set(l.env)
-	maps.Copy(all, own)
-	set(l.fixed)
-	var list []string
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, k+"="+all[k])
-	}
-	return list
 }
 
 // Posture is which walls stand here (D20).

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // trial is a call that a program inside makes, and what it has to get.
@@ -34,7 +35,7 @@ func refusedBy(errno unix.Errno) func(int64) bool { return exactly(-int64(errno)
 func trials() []trial {
 	const at = unix.AT_FDCWD
 	list := []trial{
-		{posture.WallPID, "the program sees its number on the host", asking(unix.SYS_GETPID), exactly(workloadPID)},
+		{posture.WallPID, "the program sees its number on the host", asking(unix.SYS_GETPID), exactly(seccomp.WorkloadPID)},
 		{posture.WallPID, "looking at the processes of the host", asking(unix.SYS_OPENAT, at, "/proc/self", unix.O_RDONLY, 0), refusedBy(unix.ENOENT)},
 		{posture.WallNet, "making a socket", asking(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0), refusedBy(unix.EACCES)},
 		{posture.WallMount, "opening /etc/passwd", asking(unix.SYS_OPENAT, at, "/etc/passwd", unix.O_RDONLY, 0), refusedBy(unix.ENOENT)},

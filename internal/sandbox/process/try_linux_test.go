@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // outcome is what came of a program that ran behind the walls.
@@ -23,9 +24,9 @@ type outcome struct {
 }
 
 // try runs code in language l.
-func try(t testing.TB, b *Tier, l language, code string) outcome {
+func try(t testing.TB, b *Tier, l language.Language, code string) outcome {
 	t.Helper()
-	res, err := b.Run(context.Background(), sandbox.Spec{ID: "try", Language: l.exact, Code: []byte(code), Timeout: sandbox.MaxTimeout, MemoryMB: sandbox.MaxMemoryMB, CPUPeriod: 100 * time.Millisecond, CPUQuota: 200 * time.Millisecond, Need: anyWalls})
+	res, err := b.Run(context.Background(), sandbox.Spec{ID: "try", Language: l.Exact, Code: []byte(code), Timeout: sandbox.MaxTimeout, MemoryMB: sandbox.MaxMemoryMB, CPUPeriod: 100 * time.Millisecond, CPUQuota: 200 * time.Millisecond, Need: anyWalls})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +38,11 @@ func try(t testing.TB, b *Tier, l language, code string) outcome {
 		r.status = syscall.WaitStatus(res.Signal)
 	}
 	if res.Call != nil {
-		k := kindViolation
+		kind := "violation"
 		if res.Reason == posture.ReasonEscape {
-			k = kindEscape
+			kind = "escape"
 		}
-		r.killed = res.Call.Name + " " + k.String()
+		r.killed = res.Call.Name + " " + kind
 		r.status = syscall.WaitStatus(syscall.SIGKILL)
 	}
 	return r
@@ -52,19 +53,19 @@ var anyWalls = []posture.Wall{posture.WallPID, posture.WallNet, posture.WallMoun
 
 // installed is the language of a name on this machine; the test is skipped
 // where it is not there.
-func installed(t testing.TB, name string) language {
+func installed(t testing.TB, name string) language.Language {
 	t.Helper()
-	known := languages(context.Background())
-	if l, ok := known.find(context.Background(), name); ok {
+	known := language.Find(context.Background())
+	if l, ok := known.Find(context.Background(), name); ok {
 		return l
 	}
-	_, missing := known.list()
+	_, missing := known.List()
 	t.Skipf("%s is not here: %v", name, cmp.Or(missing[name], "not installed"))
-	return language{}
+	return language.Language{}
 }
 
 // prepared is a language and a tier that can run it.
-func prepared(t testing.TB, name string) (language, *Tier) {
+func prepared(t testing.TB, name string) (language.Language, *Tier) {
 	t.Helper()
 	l := installed(t, name)
 	b, err := Open(context.Background(), Config{Dir: rootsFor(t), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }})

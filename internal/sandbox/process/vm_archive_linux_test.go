@@ -1,9 +1,9 @@
 package process
 
 import (
-	"maps"
+	"io/fs"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,22 +15,31 @@ import (
 func packGuest(t *testing.T, out, self, tricks string) {
 	t.Helper()
 	python := installed(t, "python3")
-	m := &manifest{files: map[string]source{}, loader: newLoader()}
-	if err := python.parts(m); err != nil {
+	root, err := python.Root(t.Context(), t.TempDir(), func(string) {})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.program("/usr/bin/sleep", "/usr/bin/sleep"); err != nil {
-		t.Fatal(err)
-	}
+	defer root.Release()
 	a := sandboxtest.NewArchive(t, out, self)
-	for _, dst := range slices.Sorted(maps.Keys(m.files)) {
-		if sandboxtest.GuestLeft.MatchString(dst) {
-			continue
+	err = filepath.WalkDir(root.Path, func(p string, d fs.DirEntry, err error) error {
+		dst := strings.TrimPrefix(p, root.Path)
+		if err != nil || !d.Type().IsRegular() || strings.HasPrefix(dst, "/dev/") {
+			return err
 		}
-		s := m.files[dst]
-		a.File(dst, s.path, s.exec, s.mtime)
+		if sandboxtest.GuestLeft.MatchString(dst) {
+			return nil
+		}
+		info, err := d.Info()
+		if err == nil {
+			a.File(dst, p, info.Mode()&0o111 != 0, info.ModTime())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	a.Link("usr/bin/python3", filepath.Base(python.program))
+	a.File("/usr/bin/sleep", "/usr/bin/sleep", true, time.Time{}) // its libraries are Python's too
+	a.Link("usr/bin/python3", filepath.Base(python.Program))
 	a.File(guestTricks, tricks, true, time.Time{})
 	a.Close(t)
 }

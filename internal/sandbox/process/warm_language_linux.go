@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // parking is how a language's workloads wait behind every wall, before anything
@@ -91,9 +92,9 @@ var pythonEncoding = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[ \t\f]*#.*coding[:=]`)
 })
 
-// parks is how the language's workloads wait.
-func (l language) parks() parking {
-	switch l.name {
+// parkingOf returns how the workloads of a language wait.
+func parkingOf(l language.Language) parking {
+	switch l.Name {
 	case "python3":
 		return parkedPython()
 	case "node":
@@ -198,8 +199,8 @@ const parkedFor = 10 * time.Minute
 
 // parkedSpec is what a workload that waits is held to; a request may differ in
 // what is set when it comes. Its processor time can only be lowered then.
-func parkedSpec(l language) sandbox.Spec {
-	return sandbox.Spec{ID: "parked", Language: l.exact, Timeout: sandbox.MaxTimeout, MemoryMB: sandbox.DefaultMemoryMB, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
+func parkedSpec(l language.Language) sandbox.Spec {
+	return sandbox.Spec{ID: "parked", Language: l.Exact, Timeout: sandbox.MaxTimeout, MemoryMB: sandbox.DefaultMemoryMB, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
 }
 
 // cpuLimit is the bound of processor time that a run has beside its share.

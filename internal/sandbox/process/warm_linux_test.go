@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
@@ -343,7 +344,7 @@ func TestWarm_othersThatWait(t *testing.T) {
 		}
 	}
 	got := parkedRun(t, b, s)
-	if list := answers(got.Stdout, 1); got.ExitCode != 0 || len(list) != 1 || list[0] != workloadPID {
+	if list := answers(got.Stdout, 1); got.ExitCode != 0 || len(list) != 1 || list[0] != seccomp.WorkloadPID {
 		t.Errorf("a static program: %+v", got)
 	}
 }

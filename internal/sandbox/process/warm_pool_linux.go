@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // pool is the workloads of one launcher that wait behind their walls, each for
@@ -20,13 +21,13 @@ type pool struct {
 	ready   chan *run
 	filling atomic.Bool
 	runs    atomic.Int64 // requests so far: the first of a language parks nothing
-	lang    language
+	lang    language.Language
 	// roomless: no environment can be brought to who waits here; roomy: it can.
 	roomless, roomy atomic.Bool
 	nursery         *nursery // nil where workloads are parked one by one
 }
 
-func (t *Tier) newPool(l language, root string) *pool {
+func (t *Tier) newPool(l language.Language, root string) *pool {
 	p := &pool{ready: make(chan *run, t.poolSize(l, root)), lang: l}
 	if cap(p.ready) > 0 {
 		p.nursery = t.newNursery(l, root)
@@ -53,8 +54,8 @@ func (p *pool) empty() {
 }
 
 // poolSize is how many workloads of a language wait, where its root lets any.
-func (t *Tier) poolSize(l language, root string) int {
-	w := l.parks()
+func (t *Tier) poolSize(l language.Language, root string) int {
+	w := parkingOf(l)
 	if t.cfg.Parked <= 0 || !w.hosts(root) {
 		return 0
 	}
@@ -96,8 +97,8 @@ func serves(p parking, spec sandbox.Spec) bool {
 }
 
 // fork returns a workload made for spec, where a zygote stands ready; or nil.
-func (t *Tier) fork(z *launcherConn, l language, spec sandbox.Spec) *run {
-	as := l.parks().fork()
+func (t *Tier) fork(z *launcherConn, l language.Language, spec sandbox.Spec) *run {
+	as := parkingOf(l).fork()
 	if !z.pool.nursery.ready() || !serves(as, spec) {
 		return nil
 	}
@@ -159,9 +160,9 @@ func (t *Tier) park(z *launcherConn) {
 const parkWithin = 10 * time.Second
 
 // newParked makes a workload that waits: a fork of a zygote where there is one.
-func (t *Tier) newParked(z *launcherConn, l language) (*run, error) {
+func (t *Tier) newParked(z *launcherConn, l language.Language) (*run, error) {
 	for n := z.pool.nursery; n.usable(); n.wait() {
-		r, err := t.parkFork(n, l, l.parks().stock())
+		r, err := t.parkFork(n, l, parkingOf(l).stock())
 		if !errors.Is(err, errNoZygote) {
 			return r, err
 		}
@@ -170,7 +171,7 @@ func (t *Tier) newParked(z *launcherConn, l language) (*run, error) {
 }
 
 // parkFork makes a workload that waits as a fork of the zygote in use.
-func (t *Tier) parkFork(n *nursery, l language, as parking) (*run, error) {
+func (t *Tier) parkFork(n *nursery, l language.Language, as parking) (*run, error) {
 	b, err := n.take()
 	if err != nil {
 		return nil, err
@@ -186,7 +187,7 @@ func (t *Tier) parkFork(n *nursery, l language, as parking) (*run, error) {
 }
 
 // parkIn makes a workload that waits, of the process that z leads to.
-func (t *Tier) parkIn(z *launcherConn, l language, as parking) (_ *run, err error) {
+func (t *Tier) parkIn(z *launcherConn, l language.Language, as parking) (_ *run, err error) {
 	s, err := t.newSeat(z)
 	if err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (t *Tier) parkIn(z *launcherConn, l language, as parking) (_ *run, err erro
 			r.free()
 		}
 	}()
-	l.check = nil // there is no code yet
+	l.Check = nil // there is no code yet
 	most, longest := r.spec, sandbox.LimitsOf(posture.TierVM)
 	most.MemoryMB, most.Timeout = longest.MaxMemoryMB, longest.MaxTimeout // what bounds the process itself can only be lowered
 	o, err := t.order(l, most)
@@ -299,7 +300,7 @@ func (t *Tier) release(r *run, o *order, spec sandbox.Spec, at posture.Instants)
 
 // warm runs o, which is spec's, in a workload that waits. It returns nil where
 // there is none, or none that was of use: nothing of the request has run then.
-func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, spec sandbox.Spec, at posture.Instants) *posture.Result {
+func (t *Tier) warm(ctx context.Context, z *launcherConn, l language.Language, o *order, spec sandbox.Spec, at posture.Instants) *posture.Result {
 	start := time.Now()
 	for {
 		r, path := t.takeParked(z, spec), posture.PathParked

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // How large the environment of a request may be that comes to a workload that
@@ -177,8 +178,8 @@ func (r *run) findRoom() error {
 
 // parkAlone makes a workload that waits of a process started for it, where its
 // environment can still come, if that can be here.
-func (t *Tier) parkAlone(z *launcherConn, l language) (*run, error) {
-	as := l.parks()
+func (t *Tier) parkAlone(z *launcherConn, l language.Language) (*run, error) {
+	as := parkingOf(l)
 	if as.room && !z.pool.roomless.Load() {
 		r, err := t.parkRoomy(z, l, as)
 		if !errors.Is(err, errNoRoom) {
@@ -190,7 +191,7 @@ func (t *Tier) parkAlone(z *launcherConn, l language) (*run, error) {
 }
 
 // parkRoomy makes one with a room, once such a room has been tried in this pool.
-func (t *Tier) parkRoomy(z *launcherConn, l language, as parking) (*run, error) {
+func (t *Tier) parkRoomy(z *launcherConn, l language.Language, as parking) (*run, error) {
 	if !z.pool.roomy.Load() {
 		if err := t.tryRoom(z, l, as); err != nil {
 			return nil, err
@@ -203,7 +204,7 @@ func (t *Tier) parkRoomy(z *launcherConn, l language, as parking) (*run, error) 
 // tryRoom lets a program say what it finds of an environment that came while it
 // waited. Another interpreter, or C library, may keep its own list by then: that is
 // errNoRoom.
-func (t *Tier) tryRoom(z *launcherConn, l language, as parking) error {
+func (t *Tier) tryRoom(z *launcherConn, l language.Language, as parking) error {
 	r, err := t.parkIn(z, l, as)
 	if err != nil {
 		return err

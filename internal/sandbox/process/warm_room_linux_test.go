@@ -234,12 +234,12 @@ func TestWarm_nodeWithoutRoom(t *testing.T) {
 func TestWarm_roomIsTried(t *testing.T) {
 	b := warmed(t, "node", 2)
 	z := b.only(t)
-	as := z.pool.lang.parks()
+	as := parkingOf(z.pool.lang)
 	if err := b.tryRoom(z, z.pool.lang, as); err != nil || !z.pool.roomy.Load() {
 		t.Error(err)
 	}
 	for name, first := range map[string]string{"one is missing": "delete process.env.z;", "one is another": "process.env.A = 2;", "one is behind": "delete process.env.A; process.env.A = 1;", "nothing": "process.exit(0);"} {
-		as.shows = append([]byte(first), z.pool.lang.parks().shows...)
+		as.shows = append([]byte(first), parkingOf(z.pool.lang).shows...)
 		if err := b.tryRoom(z, z.pool.lang, as); !errors.Is(err, errNoRoom) {
 			t.Errorf("%s: %v", name, err)
 		}

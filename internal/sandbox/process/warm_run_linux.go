@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // leaves says, of a workload that was parked, that its only thread is leaving:
 // it has asked for exit_group, which nobody answers, so that not one instruction
 // of it runs any more. What it has written is written, its exit code is known, and
 // its result need not wait until Linux has taken its memory apart.
-func (r *run) leaves(n notice, c call) bool {
-	if c.name != "exit_group" {
+func (r *run) leaves(n notice, c seccomp.Call) bool {
+	if c.Name != "exit_group" {
 		return false
 	}
 	r.mu.Lock()

@@ -19,6 +19,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/relay"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // Workspaces runs whole programs on work trees. It is safe for use by many at
@@ -61,13 +63,13 @@ func (w *Workspaces) Posture() posture.Posture {
 //
 // spec was checked by sandbox.CheckWorkspace; Argv[0] is where FindProgram found
 // it.
-func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Streams) (*posture.Result, error) {
+func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams) (*posture.Result, error) {
 	return w.RunConnected(ctx, spec, std, nil)
 }
 
 // RunConnected is Run for a workspace that has a network, whose sockets hand is
 // given.
-func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (*posture.Result, error) {
+func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams, hand Hand) (*posture.Result, error) {
 	start := time.Now()
 	posture := w.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
@@ -98,7 +100,7 @@ func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, s
 type workspace struct {
 	*run
 	z       *launcherConn
-	relay   *relay
+	relay   *relay.Relay
 	trees   []grantTree
 	absent  absent
 	watcher *watcher
@@ -108,7 +110,7 @@ type workspace struct {
 }
 
 // raise builds the walls, and returns when the program has its first word.
-func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (_ *workspace, err error) {
+func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams, hand Hand) (_ *workspace, err error) {
 	s := &workspace{run: &run{seat: &seat{tapeFD: -1, init: -1, troubles: &troubles{}}, spec: sandbox.Spec{ID: spec.ID}, fs: -1, workload: -1}}
 	defer func() {
 		if err != nil {
@@ -135,10 +137,10 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 			return nil, err
 		}
 	}
-	if s.relay, err = newRelay(std); err != nil {
+	if s.relay, err = relay.New(std, hostUser); err != nil {
 		return nil, failed(holdfast.KindSpawn, "make its input and output", err)
 	}
-	o.screen, o.terminal = s.relay.screen()
+	o.screen, o.terminal = s.relay.Screen()
 	if s.watcher, err = s.absent.watch(func() { s.end(posture.ReasonHalt, nil) }); err != nil {
 		return nil, failed(holdfast.KindMount, "hold the repository", err)
 	}
@@ -162,7 +164,7 @@ func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *worksp
 			closeGrants(trees)
 		}
 	}()
-	filter, err := workspaceProfile(spec.ExecTree).compile(nativeArch())
+	filter, err := seccomp.WorkspaceProfile(spec.ExecTree).Compile()
 	if err != nil {
 		return nil, nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
@@ -325,14 +327,14 @@ func (s *workspace) begin(o *workspaceOrder) (err error) {
 	}
 	s.ctl = ctl
 	defer end.Close()
-	fds := append([]int{s.tapeFD, int(end.Fd())}, s.relay.theirs()...)
+	fds := append([]int{s.tapeFD, int(end.Fd())}, numbers(s.relay.InnerFiles())...)
 	fds = append(fds, doors...)
 	into := 0
 	if dir, ok := s.birthplace(); ok {
 		into, fds = len(fds), append(fds, dir)
 	}
 	s.init, err = s.z.clone(o.spaces(), into, fds)
-	s.relay.given()
+	s.relay.CloseInner()
 	if err != nil {
 		return failed(holdfast.KindMount, "build its root", err)
 	}
@@ -369,7 +371,7 @@ func (s *workspace) ready() error {
 			s.workload = fds[0]
 			s.mu.Unlock()
 			if len(fds) == 2 {
-				if err := s.relay.terminal(fds[1]); err != nil {
+				if err := s.relay.AttachTerminal(fds[1]); err != nil {
 					return failed(holdfast.KindSpawn, "open its terminal", err)
 				}
 			}
@@ -389,7 +391,7 @@ func (s *workspace) ready() error {
 func (s *workspace) attend(ctx context.Context, timeout time.Duration) *posture.Result {
 	s.watch.Add(1)
 	go s.answerAll()
-	s.relay.start(s.signal)
+	s.relay.Start(s.signal)
 	if timeout > 0 {
 		timer := time.AfterFunc(timeout, func() { s.end(posture.ReasonWall, nil) })
 		defer timer.Stop()
@@ -404,9 +406,9 @@ func (s *workspace) attend(ctx context.Context, timeout time.Duration) *posture.
 	res.Gone = time.Now()
 	s.watch.Wait()
 	if s.halted() {
-		s.relay.abandon() // whoever stopped it does not wait for who reads
+		s.relay.Abandon() // whoever stopped it does not wait for who reads
 	} else {
-		s.relay.end()
+		s.relay.End()
 	}
 	s.usage(res)
 	res.Stages = s.steps()
@@ -497,19 +499,19 @@ func (s *workspace) answerAll() {
 }
 
 func (s *workspace) question(n notice) {
-	c := newCall(n.nr, n.arch, n.args)
-	if routes(c) || opens(c) || looksUp(c) {
-		s.asks.proceed(n) // numbers alone: nothing they point to can change
+	c := seccomp.NewCall(n.nr, n.arch, n.args)
+	if c.PassesByNumbers() {
+		s.asks.proceed(n)
 		return
 	}
-	j := judgeWorkspace(c)
-	if j.kind == kindRefused {
+	j := c.EvaluateInWorkspace()
+	if j.IsRefused() {
 		s.slow()
-		s.tally(c, j.errno)
-		s.asks.refuse(n, j.errno)
+		s.tally(c, j.Errno)
+		s.asks.refuse(n, j.Errno)
 		return
 	}
-	s.end(posture.ReasonEscape, &posture.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
+	s.end(posture.ReasonEscape, &posture.Call{Nr: int(n.nr), Name: c.Name, Arch: c.ABI, Args: n.args})
 }
 
 // refusedBurst is how many refused calls are answered at once in a second:
@@ -525,17 +527,17 @@ func (s *workspace) slow() {
 	}
 }
 
-func (s *workspace) tally(c call, errno unix.Errno) {
+func (s *workspace) tally(c seccomp.Call, errno unix.Errno) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.refused {
-		if s.refused[i].Name == c.name {
+		if s.refused[i].Name == c.Name {
 			s.refused[i].Count++
 			return
 		}
 	}
 	if len(s.refused) < maxRefusals {
-		s.refused = append(s.refused, posture.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
+		s.refused = append(s.refused, posture.Refusal{Name: c.Name, Errno: unix.ErrnoName(errno), Count: 1})
 	}
 }
 
@@ -552,7 +554,7 @@ func (s *workspace) free() {
 	}
 	s.run.free()
 	if s.relay != nil {
-		s.relay.close()
+		s.relay.Close()
 	}
 	closeGrants(s.trees)
 }

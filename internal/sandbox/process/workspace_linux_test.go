@@ -56,7 +56,7 @@ func tryWorkOn(t *testing.T, ctx context.Context, w *Workspaces, hand Hand, tree
 	if err != nil {
 		return said{}, err
 	}
-	var std Streams
+	var std sandbox.Streams
 	in, feed, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

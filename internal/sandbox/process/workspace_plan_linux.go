@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/relay"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,11 +26,11 @@ type workspaceOrder struct {
 	program  string
 	umask    int
 	doors    int
-	write    []string // where Landlock lets it write
-	execute  []string // and execute
-	screen   *screen  // the terminal, if there is one
-	terminal [3]bool  // which of the standard descriptors are it
-	shared   bool     // it is in the launcher's network, which is ready
+	write    []string      // where Landlock lets it write
+	execute  []string      // and execute
+	screen   *relay.Screen // the terminal, if there is one
+	terminal [3]bool       // which of the standard descriptors are it
+	shared   bool          // it is in the launcher's network, which is ready
 }
 
 // spaces are the namespaces that its init is born in, beside those of the
@@ -38,12 +40,6 @@ func (o *workspaceOrder) spaces() uint64 {
 		return namespaces &^ unix.CLONE_NEWNET
 	}
 	return namespaces
-}
-
-// screen is how a terminal begins.
-type screen struct {
-	size  unix.Winsize
-	modes *unix.Termios
 }
 
 // plan is the whole tape: an init that waits for a word, then starts the
@@ -126,9 +122,9 @@ func (o *workspaceOrder) terminalEnds(r *recorder) {
 	r.keep(slotMaster, unix.SYS_OPENAT, unix.AT_FDCWD, r.cstring("/dev/pts/ptmx"), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	r.call(unix.SYS_IOCTL, slot(slotMaster), unix.TIOCSPTLCK, r.words(0))
 	r.keep(slotSlave, unix.SYS_IOCTL, slot(slotMaster), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	size := o.screen.size
+	size := o.screen.Size
 	r.call(unix.SYS_IOCTL, slot(slotMaster), unix.TIOCSWINSZ, r.words(uint64(size.Row)|uint64(size.Col)<<16|uint64(size.Xpixel)<<32|uint64(size.Ypixel)<<48))
-	if m := o.screen.modes; m != nil {
+	if m := o.screen.Modes; m != nil {
 		var b []byte
 		for _, f := range []uint32{m.Iflag, m.Oflag, m.Cflag, m.Lflag} {
 			b = binary.LittleEndian.AppendUint32(b, f)
@@ -186,7 +182,7 @@ func (o *workspaceOrder) workload(r *recorder) {
 	r.stage = stageSeccomp
 	heedSignals(r)
 	r.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, r.words(0), 0, 8)
-	prog := r.words(len(o.filter), r.bytes(rawFilter(o.filter)))
+	prog := r.words(len(o.filter), r.bytes(seccomp.RawFilter(o.filter)))
 	env, argv := r.vector(o.env), r.vector(o.argv)
 	r.mark(slotMarks + 6)
 	r.keep(slotListener, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)

@@ -121,7 +121,7 @@ func (w *workspaceRunner) streams(ctx context.Context, spec sandbox.Workspace) (
 		return nil, err
 	}
 	defer in.Close()
-	std := Streams{In: in}
+	std := sandbox.Streams{In: in}
 	var texts [2][]byte
 	var reads sync.WaitGroup
 	for i, f := range []**os.File{&std.Out, &std.Err} {

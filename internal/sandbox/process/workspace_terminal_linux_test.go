@@ -93,7 +93,7 @@ func (g *glass) size(rows, cols uint16) {
 }
 
 // begin runs a script with the given streams, and returns what it comes to.
-func begin(t *testing.T, ctx context.Context, script string, std Streams) <-chan *posture.Result {
+func begin(t *testing.T, ctx context.Context, script string, std sandbox.Streams) <-chan *posture.Result {
 	t.Helper()
 	w := OpenWorkspaces()
 	t.Cleanup(func() { w.Close() })
@@ -126,7 +126,7 @@ func TestWorkspaceTerminal(t *testing.T) {
 	}
 	end := begin(t, t.Context(), `test -t 0 && test -t 1 && test -t 2 && tty && stty size
 trap 'echo "now $(stty size)"' WINCH; trap 'echo interrupted' INT
-echo ready; while :; do read -t 0.1 x && [ "$x" = end ] && exit 9; done`, Streams{In: g.slave, Out: g.slave, Err: g.slave})
+echo ready; while :; do read -t 0.1 x && [ "$x" = end ] && exit 9; done`, sandbox.Streams{In: g.slave, Out: g.slave, Err: g.slave})
 	g.await("/dev/pts/0\r\n31 99\r\n")
 	g.await("ready\r\n")
 	g.size(40, 120)
@@ -157,7 +157,7 @@ echo ready; while :; do read -t 0.1 x && [ "$x" = end ] && exit 9; done`, Stream
 func TestWorkspaceTerminalCloses(t *testing.T) {
 	for script, want := range map[string]int{"echo ready; sleep 1000; echo no": 129, "trap '' HUP; echo ready; sleep 0.3; for i in $(seq 2000); do echo $i; done; exit 4": 4} {
 		g := newGlass(t)
-		end := begin(t, t.Context(), script, Streams{In: g.slave, Out: g.slave, Err: g.slave})
+		end := begin(t, t.Context(), script, sandbox.Streams{In: g.slave, Out: g.slave, Err: g.slave})
 		g.await("ready")
 		g.master.Close()
 		select {
@@ -181,7 +181,7 @@ func TestWorkspaceMixed(t *testing.T) {
 	}
 	io.WriteString(feed, "given\n")
 	feed.Close()
-	res := <-begin(t, t.Context(), "cat; test -t 0 || echo pipe; test -t 1 && echo terminal; test -t 2 || echo none", Streams{In: in, Out: g.slave, Err: in})
+	res := <-begin(t, t.Context(), "cat; test -t 0 || echo pipe; test -t 1 && echo terminal; test -t 2 || echo none", sandbox.Streams{In: in, Out: g.slave, Err: in})
 	g.await("given\r\npipe\r\nterminal\r\nnone\r\n")
 	if res.ExitCode != 0 {
 		t.Errorf("%+v", res)
@@ -196,7 +196,7 @@ func TestWorkspaceSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	end := begin(t, t.Context(), "trap 'echo usr' USR1; trap 'echo int' INT; trap 'echo term; exit 5' TERM; echo ready; while :; do sleep 0.05; done", Streams{Out: to})
+	end := begin(t, t.Context(), "trap 'echo usr' USR1; trap 'echo int' INT; trap 'echo term; exit 5' TERM; echo ready; while :; do sleep 0.05; done", sandbox.Streams{Out: to})
 	read := func(want string) {
 		t.Helper()
 		b := make([]byte, len(want))
@@ -230,7 +230,7 @@ func TestWorkspaceHalt(t *testing.T) {
 		}
 		before := below(t, os.Getpid())
 		ctx, stop := context.WithCancel(t.Context())
-		end := begin(t, ctx, script, Streams{Out: to})
+		end := begin(t, ctx, script, sandbox.Streams{Out: to})
 		if _, err := io.ReadFull(from, make([]byte, 6)); err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,7 @@ func TestWorkspaceTreeReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, procs := listing(t, other), len(below(t, os.Getpid()))
-			res, err := w.Run(t.Context(), spec, Streams{})
+			res, err := w.Run(t.Context(), spec, sandbox.Streams{})
 			var e *holdfast.Error
 			if !errors.As(err, &e) || e.Kind != holdfast.KindUsage || !strings.Contains(e.Why, tree) || !strings.Contains(e.Why, c.says) || e.Hint == "" {
 				t.Errorf("%+v %v", res, err)

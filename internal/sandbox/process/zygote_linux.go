@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
 // How long a zygote has children: its forks share what its interpreter drew at
@@ -60,12 +61,12 @@ func (b *brood) spent() bool {
 var errNoZygote = errors.New("no zygote stands yet")
 
 // newNursery is nil for a language or a machine without zygotes.
-func (t *Tier) newNursery(l language, root string) *nursery {
-	if !l.parks().zygote || playerCode() == nil {
+func (t *Tier) newNursery(l language.Language, root string) *nursery {
+	if !parkingOf(l).zygote || playerCode() == nil {
 		return nil
 	}
 	return &nursery{old: map[*brood]bool{}, start: func() (*launcherConn, error) {
-		z, err := startZygote(root, l.argv(), l.environment(nil))
+		z, err := startZygote(root, l.Argv(), l.Environment(nil))
 		if err != nil {
 			return nil, err
 		}

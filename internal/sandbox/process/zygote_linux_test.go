@@ -212,7 +212,7 @@ func TestZygote_thatCannotBe(t *testing.T) {
 			stands := n.start
 			n.start = func() (*launcherConn, error) {
 				tries++
-				z, err := start(n, z.root.path)
+				z, err := start(n, z.root.Path)
 				if err == nil {
 					t.Error("it stands")
 				}

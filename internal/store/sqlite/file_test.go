@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -21,13 +22,13 @@ import (
 // raw runs statements on the file as somebody with a SQLite shell would.
 func raw(t testing.TB, path string, statements ...string) error {
 	t.Helper()
-	c, err := connect(path, false)
+	c, err := connection.Open(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	for _, sql := range statements {
-		if err := c.script(sql); err != nil {
+		if err := c.Script(sql); err != nil {
 			return err
 		}
 	}
@@ -357,7 +358,7 @@ func TestAuditView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	for column, want := range map[string]any{
 		"id": e.ID, "tenant_id": "acme", "correlation_id": "corr", "timestamp": "2026-03-01T23:59:59.000005Z",
 		"boundary_crossing": "exec/bash", "caller_user_id": "ann", "caller_roles": `["dev","ops"]`, "k1_schema_id": nil,
@@ -367,7 +368,7 @@ func TestAuditView(t *testing.T) {
 		"operation_result": `{"ok":true}`, "exit_code": int64(3), "redaction_rules_applied": nil,
 		"contains_pii_before_redaction": nil, "created_at": "2026-03-01T23:59:59.000005Z", "partition_date": "2026-03-01",
 	} {
-		r, err := c.one("SELECT " + column + " FROM audit_wal")
+		r, err := c.One("SELECT " + column + " FROM audit_wal")
 		if err != nil || len(r) != 1 || r[0] != want {
 			t.Errorf("audit_wal.%s is %v, want %v (%v)", column, r, want, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -18,7 +19,7 @@ func TestPagesReadByIndexes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	waiting, _ := reviewFilter("", review.Pending)
 	own, _ := reviewFilter("acme", review.None)
 	for query, index := range map[string]string{
@@ -30,7 +31,11 @@ func TestPagesReadByIndexes(t *testing.T) {
 		"SELECT doc FROM review WHERE id = ?":                                                      "sqlite_autoindex_review_1",
 	} {
 		var plan []string
-		if err := c.query("EXPLAIN QUERY PLAN "+query, func(r row) error { plan = append(plan, r.text(3)); return nil }, make([]any, strings.Count(query, "?"))...); err != nil {
+		if err := c.Query("EXPLAIN QUERY PLAN "+query, func(r connection.Row) error {
+			plan = append(plan,
+				r.Text(3))
+			return nil
+		}, make([]any, strings.Count(query, "?"))...); err != nil {
 			t.Fatal(err)
 		}
 		said := strings.Join(plan, "; ")

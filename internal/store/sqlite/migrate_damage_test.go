@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/schema"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,7 @@ func TestMigrationOfDamagedValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, _ := oldStore(t, 2, values)
-			if _, err := Open(t.Context(), Options{Path: path, ReadOnly: true}); !errors.Is(err, ErrOlder) {
+			if _, err := Open(t.Context(), Options{Path: path, ReadOnly: true}); !errors.Is(err, schema.ErrOlder) {
 				t.Error(err)
 			}
 			s, err := Open(t.Context(), Options{Path: path})

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/schema"
 	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -22,9 +25,9 @@ func TestDeclaredTablesAreThoseOfVersion3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns := func(c *conn, name string) (out []string) {
-		err := c.query("SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?)", func(r row) error {
-			out = append(out, fmt.Sprint(r.text(0), " ", r.text(1), r.int(2), r.int(3)))
+	columns := func(c *connection.Conn, name string) (out []string) {
+		err := c.Query("SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?)", func(r connection.Row) error {
+			out = append(out, fmt.Sprint(r.Text(0), " ", r.Text(1), r.Int(2), r.Int(3)))
 			return nil
 		}, name)
 		if err != nil {
@@ -48,7 +51,7 @@ func TestDeclaredTablesAreThoseOfVersion3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	for d := range tables {
 		name := tableName(d)
 		if got, want := columns(made.side, name), columns(c, name); len(got) == 0 || !slices.Equal(got, want) {
@@ -69,12 +72,14 @@ func oldStore(t *testing.T, version int, values map[string]string) (path string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := append([]string{schema1, schema2}[:version:version],
-		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version))
-	for _, s := range steps {
-		if err := c.script(s); err != nil {
+	for v := range version {
+		if err := schema.RunStep(c, v); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := c.Script(fmt.Sprintf("PRAGMA application_id = 0x48465354; PRAGMA user_version = %d",
+		version)); err != nil {
+		t.Fatal(err)
 	}
 	b := newBatch(1)
 	tree := new(ledger.Tree)
@@ -92,15 +97,15 @@ func oldStore(t *testing.T, version int, values map[string]string) (path string,
 	if err := b.writeTo(c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.exec(`INSERT INTO agent (tenant, name, doc) VALUES ('acme', 'ada', '{"tenant_id":"acme","name":"ada"}')`); err != nil {
+	if _, err := c.Exec(`INSERT INTO agent (tenant, name, doc) VALUES ('acme', 'ada', '{"tenant_id":"acme","name":"ada"}')`); err != nil {
 		t.Fatal(err)
 	}
 	for name, v := range values {
-		if _, err := c.exec("INSERT INTO meta (name, value) VALUES (?, ?)", name, []byte(v)); err != nil {
+		if _, err := c.Exec("INSERT INTO meta (name, value) VALUES (?, ?)", name, []byte(v)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.close(); err != nil {
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return path, head
@@ -249,8 +254,8 @@ func TestMigrationIsAllOrNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.script("BEGIN IMMEDIATE; DELETE FROM meta WHERE name = 'something/else'"),
-		migrations()[2].runOn(c)); err != nil {
+	if err := errors.Join(c.Script("BEGIN IMMEDIATE; DELETE FROM meta WHERE name = 'something/else'"),
+		schema.RunStep(c, 2)); err != nil {
 		t.Fatal(err)
 	}
 	crashed := filepath.Join(t.TempDir(), "db")
@@ -263,7 +268,7 @@ func TestMigrationIsAllOrNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(c.script("ROLLBACK"), c.close()); err != nil {
+	if err := errors.Join(c.Script("ROLLBACK"), c.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if got := metaOf(t, crashed); !slices.Equal(got, before) {
@@ -288,11 +293,11 @@ func metaOf(t *testing.T, path string) (out []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
-	version, err := c.scalar("PRAGMA user_version")
+	defer c.Close()
+	version, err := c.Scalar("PRAGMA user_version")
 	if err == nil {
-		err = c.query("SELECT name, value FROM meta ORDER BY name", func(r row) error {
-			out = append(out, r.text(0)+"="+string(r.blob(1)))
+		err = c.Query("SELECT name, value FROM meta ORDER BY name", func(r connection.Row) error {
+			out = append(out, r.Text(0)+"="+string(r.Blob(1)))
 			return nil
 		})
 	}
@@ -341,4 +346,9 @@ func TestUnknownTableIsNewer(t *testing.T) {
 		!strings.Contains(err.Error(), "row_test_job_state was changed") {
 		t.Errorf("a changed index: %v", err)
 	}
+}
+
+// hashHex returns the hash by which the old names of values tell tenants and agents apart.
+func hashHex(s string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))
 }

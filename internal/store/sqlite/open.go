@@ -14,8 +14,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/schema"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
+
+// ErrOlder reports that a store that is only read has an older schema. Opening it for
+// writing migrates it.
+var ErrOlder = schema.ErrOlder
 
 // Open opens the store, makes it or migrates it where that is needed, and
 // checks that the schema is as Holdfast made it, that nothing belongs to no
@@ -80,8 +86,8 @@ func (s *Store) openReadOnly() error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	if err := migrate(c, true); err != nil {
+	defer c.Close()
+	if err := schema.Migrate(c, true); err != nil {
 		return err
 	}
 	return createTables(c, s.tables, true)
@@ -116,7 +122,7 @@ func (s *Store) openConns() error {
 	if s.write, err = openWriter(s.opt.Path); err != nil {
 		return err
 	}
-	if err = migrate(s.write, false); err != nil {
+	if err = schema.Migrate(s.write, false); err != nil {
 		return err
 	}
 	if err = createTables(s.write, s.tables, false); err != nil {
@@ -126,7 +132,7 @@ func (s *Store) openConns() error {
 		return err
 	}
 	if n := s.opt.MaxPages; n > 0 {
-		if err = s.write.script(fmt.Sprintf("PRAGMA max_page_count = %d", n)); err != nil {
+		if err = s.write.Script(fmt.Sprintf("PRAGMA max_page_count = %d", n)); err != nil {
 			return err
 		}
 	}
@@ -137,24 +143,24 @@ func (s *Store) openConns() error {
 	return err
 }
 
-func openWriter(path string) (*conn, error) {
-	c, err := connect(path, false)
+func openWriter(path string) (*connection.Conn, error) {
+	c, err := connection.Open(path, false)
 	if err != nil {
 		return nil, err
 	}
 	// fullfsync makes a sync reach the disk on macOS, and is nothing
 	// elsewhere. The log is copied back by the tidier's connection.
-	err = c.script(`PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+	err = c.Script(`PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
 		PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1; PRAGMA foreign_keys = 1;
 		PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16384; PRAGMA trusted_schema = 0; PRAGMA temp_store = MEMORY`)
 	if err == nil {
-		var r row
-		if r, err = c.one("PRAGMA journal_mode"); err == nil && r.text(0) != "wal" {
-			err = fmt.Errorf("the file system does not allow a write-ahead log (journal mode %s)", r.text(0))
+		var r connection.Row
+		if r, err = c.One("PRAGMA journal_mode"); err == nil && r.Text(0) != "wal" {
+			err = fmt.Errorf("the file system does not allow a write-ahead log (journal mode %s)", r.Text(0))
 		}
 	}
 	if err != nil {
-		_ = c.close()
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -179,8 +185,8 @@ func (s *Store) load(ctx context.Context) error {
 
 func (s *Store) loadTenants(ctx context.Context) error {
 	s.nextID = 1
-	err := s.side.query("SELECT id, name FROM tenant", func(r row) error {
-		t := &trunk{tenantID: tenantID{r.text(1), r.int(0)}, inDB: true, tree: new(ledger.Tree)}
+	err := s.side.Query("SELECT id, name FROM tenant", func(r connection.Row) error {
+		t := &trunk{tenantID: tenantID{r.Text(1), r.Int(0)}, inDB: true, tree: new(ledger.Tree)}
 		s.tenants[t.name] = t
 		s.nextID = max(s.nextID, t.id+1)
 		return nil
@@ -200,7 +206,7 @@ func (s *Store) loadTenants(ctx context.Context) error {
 			return fmt.Errorf("the ledger of tenant %q does not hold: %w; hint: run `holdfast ledger verify`, and restore a backup", h.name, err)
 		}
 	}
-	r, err := s.side.one("SELECT max(crossing) FROM leaf WHERE kind < 3")
+	r, err := s.side.One("SELECT max(crossing) FROM leaf WHERE kind < 3")
 	if err != nil {
 		return err
 	}
@@ -211,11 +217,11 @@ func (s *Store) loadTenants(ctx context.Context) error {
 // loadTree reads the right edge of a tenant's tree and compares it with the
 // head: the leaves since the last complete tile, from their bytes.
 func (s *Store) loadTree(h dbHead) error {
-	last, err := s.side.one("SELECT max(id) FROM leaf WHERE id >= ? AND id < ?", leafID(h.id, 0), leafID(h.id+1, 0))
+	last, err := s.side.One("SELECT max(id) FROM leaf WHERE id >= ? AND id < ?", leafID(h.id, 0), leafID(h.id+1, 0))
 	if err != nil {
 		return err
 	}
-	if n := leafSeq(last.int(0)) + 1; last.isNull(0) || n != h.size {
+	if n := leafSeq(last.Int(0)) + 1; last.IsNull(0) || n != h.size {
 		return fmt.Errorf("the head counts %d leaves and the last leaf is number %d", h.size, n-1)
 	}
 	tail := h.size / ledger.TileWidth * ledger.TileWidth
@@ -228,7 +234,7 @@ func (s *Store) loadTree(h dbHead) error {
 	if err != nil {
 		return err
 	}
-	side := nodes{t: h.tenantID, do: func(fn func(*conn) error) error { return fn(s.side) }}
+	side := nodes{t: h.tenantID, do: func(fn func(*connection.Conn) error) error { return fn(s.side) }}
 	tree, err := ledger.TreeOf(side, h.size)
 	if err != nil {
 		return err
@@ -251,13 +257,13 @@ func (s *Store) loadTree(h dbHead) error {
 // loadAgents and loadRevoked keep everything, as long as it fits.
 func (s *Store) loadAgents() error {
 	s.agents.whole = true
-	k, err := s.side.open("SELECT doc FROM agent LIMIT ?", int64(maxAgents/2))
+	k, err := s.side.OpenCursor("SELECT doc FROM agent LIMIT ?", int64(maxAgents/2))
 	if err != nil {
 		return err
 	}
-	defer k.close()
+	defer k.Close()
 	for {
-		r, err := k.next()
+		r, err := k.Next()
 		if err != nil || r == nil {
 			s.agents.whole = err == nil && len(s.agents.m) < maxAgents/2
 			return err
@@ -271,8 +277,8 @@ func (s *Store) loadAgents() error {
 }
 
 func (s *Store) loadRevoked() error {
-	err := s.side.query("SELECT tenant, jti FROM revocation LIMIT ?", func(r row) error {
-		s.jtis.put(&s.seen, pairKey(r.text(0), r.text(1)), slot[bool]{true, true}, 0, 0)
+	err := s.side.Query("SELECT tenant, jti FROM revocation LIMIT ?", func(r connection.Row) error {
+		s.jtis.put(&s.seen, pairKey(r.Text(0), r.Text(1)), slot[bool]{true, true}, 0, 0)
 		return nil
 	}, int64(maxJTIs/2))
 	s.jtis.whole = err == nil && len(s.jtis.m) < maxJTIs/2
@@ -318,11 +324,11 @@ func (s *Store) drainViews() {
 // closeConns closes every connection. The last one removes the log.
 func (s *Store) closeConns() error {
 	s.readers.close()
-	err := s.side.close()
+	err := s.side.Close()
 	if s.tidy != nil {
-		err = errors.Join(err, s.tidy.c.close())
+		err = errors.Join(err, s.tidy.c.Close())
 	}
-	return errors.Join(err, s.write.close())
+	return errors.Join(err, s.write.Close())
 }
 
 // Backup implements kernel.Store: the file has mode 0600 and is synced, and
@@ -354,12 +360,12 @@ func (s *Store) backup(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	// VACUUM INTO takes an empty file that exists, and copies one snapshot.
-	if err := c.script("PRAGMA query_only = 0"); err != nil {
+	if err := c.Script("PRAGMA query_only = 0"); err != nil {
 		return err
 	}
-	if err := c.execCtx(ctx, "VACUUM INTO ?", path); err != nil {
+	if err := c.ExecCtx(ctx, "VACUUM INTO ?", path); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // Options say how to open a store. Path is required.
@@ -96,7 +97,7 @@ type Store struct {
 	fly *batch // sealed, on its way to disk
 	// settled is the newest batch that is committed.
 	settled uint64
-	side    *conn // reads for updates
+	side    *connection.Conn // reads for updates
 	tenants map[string]*trunk
 	nextID  int64 // the next tenant's number
 	flows   *flows
@@ -113,9 +114,9 @@ type Store struct {
 
 	poison  atomic.Pointer[poisoned]
 	closing atomic.Bool
-	gone    chan struct{} // closed when closing begins
-	closed  chan struct{} // the committer has ended
-	write   *conn         // whoever holds committing
+	gone    chan struct{}    // closed when closing begins
+	closed  chan struct{}    // the committer has ended
+	write   *connection.Conn // whoever holds committing
 	readers *readers
 	tidy    *tidier
 	closer  sync.Once

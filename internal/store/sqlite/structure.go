@@ -13,8 +13,9 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/schema"
 	"github.com/holdfast-dev/holdfast/ledger"
-	"modernc.org/sqlite"
 )
 
 // object is one table, index, trigger or view of a schema.
@@ -28,10 +29,10 @@ func (o object) String() string {
 }
 
 // readSchema reads what was made with SQL, by name; SQLite's own is left out.
-func readSchema(c *conn) (map[string]object, error) {
+func readSchema(c *connection.Conn) (map[string]object, error) {
 	all := make(map[string]object)
-	err := c.query("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL", func(r row) error {
-		if o := (object{r.text(0), r.text(1), r.text(2)}); !strings.HasPrefix(o.name, "sqlite_") {
+	err := c.Query("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL", func(r connection.Row) error {
+		if o := (object{r.Text(0), r.Text(1), r.Text(2)}); !strings.HasPrefix(o.name, "sqlite_") {
 			all[o.name] = o
 		}
 		return nil
@@ -58,23 +59,20 @@ var expectedSchema = sync.OnceValues(migrateInMemory)
 
 // migrateInMemory returns the schema of a new database in memory.
 func migrateInMemory() (_ map[string]object, err error) {
-	dc, err := (&sqlite.Driver{}).Open(":memory:")
+	c, err := connection.OpenMemory()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{dc: dc, stmts: make(map[string]*stmt)}
-	defer func() { err = errors.Join(err, c.close()) }()
-	for _, step := range migrations() {
-		if err := step.runOn(c); err != nil {
-			return nil, err
-		}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := schema.Migrate(c, false); err != nil {
+		return nil, err
 	}
 	return readSchema(c)
 }
 
 // schemaFaults says what of the schema is missing, changed or not Holdfast's:
 // who can write to the file can take away what makes the ledger append-only.
-func schemaFaults(c *conn, tables map[*table.Def]*rowTable) ([]string, error) {
+func schemaFaults(c *connection.Conn, tables map[*table.Def]*rowTable) ([]string, error) {
 	have, err := readSchema(c)
 	if err != nil {
 		return nil, err
@@ -118,17 +116,17 @@ func schemaFaults(c *conn, tables map[*table.Def]*rowTable) ([]string, error) {
 // tiles and, for all, checkpoints of none or beyond one, and a state that only
 // a ledger can have made. It looks a tenant up, never a leaf, so that it costs
 // O(tenants log n); for all, it reads each tile besides.
-func orphans(c *conn, all bool) ([]ledger.Fault, error) {
+func orphans(c *connection.Conn, all bool) ([]ledger.Fault, error) {
 	o := orphanage{heads: make(map[int64]int64), names: make(map[int64]string)}
-	err := c.query("SELECT id, name FROM tenant", func(r row) error {
-		o.names[r.int(0)] = r.text(1)
+	err := c.Query("SELECT id, name FROM tenant", func(r connection.Row) error {
+		o.names[r.Int(0)] = r.Text(1)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = c.query("SELECT tenant, size FROM head", func(r row) error {
-		o.heads[r.int(0)] = r.int(1)
+	err = c.Query("SELECT tenant, size FROM head", func(r connection.Row) error {
+		o.heads[r.Int(0)] = r.Int(1)
 		return nil
 	})
 	if err != nil {
@@ -175,18 +173,18 @@ func (o *orphanage) tenants() {
 
 // leaves compares each tenant's last leaf with its head. The leaves of a tenant
 // lie together, so that the next tenant is one look-up away.
-func (o *orphanage) leaves(c *conn) error {
+func (o *orphanage) leaves(c *connection.Conn) error {
 	for from := int64(math.MinInt64); ; {
-		r, err := c.one("SELECT min(id) FROM leaf WHERE id >= ?", from)
-		if err != nil || r.isNull(0) {
+		r, err := c.One("SELECT min(id) FROM leaf WHERE id >= ?", from)
+		if err != nil || r.IsNull(0) {
 			return err
 		}
-		tenant := r.int(0) >> seqBits
-		first, end := leafSeq(r.int(0)), tenant<<seqBits|(1<<seqBits-1)
-		if r, err = c.one("SELECT max(id) FROM leaf WHERE id <= ?", end); err != nil {
+		tenant := r.Int(0) >> schema.SeqBits
+		first, end := leafSeq(r.Int(0)), tenant<<schema.SeqBits|(1<<schema.SeqBits-1)
+		if r, err = c.One("SELECT max(id) FROM leaf WHERE id <= ?", end); err != nil {
 			return err
 		}
-		last := leafSeq(r.int(0))
+		last := leafSeq(r.Int(0))
 		size, ok := o.heads[tenant]
 		_, named := o.names[tenant]
 		switch {
@@ -203,12 +201,12 @@ func (o *orphanage) leaves(c *conn) error {
 }
 
 // rest finds what only records can have made, in a file without any.
-func (o *orphanage) rest(c *conn) error {
+func (o *orphanage) rest(c *connection.Conn) error {
 	if len(o.heads) > 0 || len(o.found) > 0 {
 		return nil
 	}
 	for _, table := range [...]string{"agent", "review", "revocation", "replay"} {
-		r, err := c.one("SELECT 1 FROM " + table + " LIMIT 1")
+		r, err := c.One("SELECT 1 FROM " + table + " LIMIT 1")
 		if err != nil {
 			return err
 		}
@@ -219,13 +217,13 @@ func (o *orphanage) rest(c *conn) error {
 	return nil
 }
 
-func (o *orphanage) tiles(c *conn) error {
+func (o *orphanage) tiles(c *connection.Conn) error {
 	for from := int64(math.MinInt64); ; {
-		r, err := c.one("SELECT min(tenant) FROM tile WHERE tenant >= ?", from)
-		if err != nil || r.isNull(0) {
+		r, err := c.One("SELECT min(tenant) FROM tile WHERE tenant >= ?", from)
+		if err != nil || r.IsNull(0) {
 			return err
 		}
-		tenant := r.int(0)
+		tenant := r.Int(0)
 		if _, ok := o.heads[tenant]; !ok {
 			o.add(tenant, -1, "tiles of the tree are there, and no head")
 		}
@@ -236,7 +234,7 @@ func (o *orphanage) tiles(c *conn) error {
 	}
 }
 
-func (o *orphanage) checkpoints(c *conn) error {
+func (o *orphanage) checkpoints(c *connection.Conn) error {
 	sizes := make(map[string]int64)
 	for id, name := range o.names {
 		if size, ok := o.heads[id]; ok {
@@ -244,21 +242,21 @@ func (o *orphanage) checkpoints(c *conn) error {
 		}
 	}
 	for after := ""; ; {
-		r, err := c.one("SELECT min(tenant) FROM checkpoint WHERE tenant > ?", after)
-		if err != nil || r.isNull(0) {
+		r, err := c.One("SELECT min(tenant) FROM checkpoint WHERE tenant > ?", after)
+		if err != nil || r.IsNull(0) {
 			return err
 		}
-		after = r.text(0)
-		if r, err = c.one("SELECT max(size) FROM checkpoint WHERE tenant = ?", after); err != nil {
+		after = r.Text(0)
+		if r, err = c.One("SELECT max(size) FROM checkpoint WHERE tenant = ?", after); err != nil {
 			return err
 		}
 		f := ledger.Fault{Tenant: after, Seq: -1}
 		size, ok := sizes[after]
 		switch {
 		case !ok:
-			f.Why = fmt.Sprintf("a checkpoint of %d leaves is there, and no tree", r.int(0))
-		case r.int(0) > size:
-			f.Why = fmt.Sprintf("a checkpoint of %d leaves is there, and the head counts %d: the ledger was cut back", r.int(0), size)
+			f.Why = fmt.Sprintf("a checkpoint of %d leaves is there, and no tree", r.Int(0))
+		case r.Int(0) > size:
+			f.Why = fmt.Sprintf("a checkpoint of %d leaves is there, and the head counts %d: the ledger was cut back", r.Int(0), size)
 		default:
 			continue
 		}
@@ -290,7 +288,7 @@ func (s *Store) Structure(ctx context.Context) ([]ledger.Fault, error) {
 	return structure(c, s.tables, true)
 }
 
-func structure(c *conn, tables map[*table.Def]*rowTable, all bool) ([]ledger.Fault, error) {
+func structure(c *connection.Conn, tables map[*table.Def]*rowTable, all bool) ([]ledger.Fault, error) {
 	var out []ledger.Fault
 	whys, err := schemaFaults(c, tables)
 	if err != nil {
@@ -305,7 +303,7 @@ func structure(c *conn, tables map[*table.Def]*rowTable, all bool) ([]ledger.Fau
 
 // refuseTampered is structure's first fault as the error of opening. What
 // checkpoints must find is for who has the key, and reads their log.
-func refuseTampered(c *conn, tables map[*table.Def]*rowTable) error {
+func refuseTampered(c *connection.Conn, tables map[*table.Def]*rowTable) error {
 	fs, err := structure(c, tables, false)
 	if err != nil || len(fs) == 0 {
 		return err

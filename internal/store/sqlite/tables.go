@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/schema"
 )
 
 // rowTable is one declared table with its statements.
@@ -96,14 +98,14 @@ func (t *rowTable) bindRow(r *table.Row) []any {
 }
 
 // readRow returns a row of the file.
-func (t *rowTable) readRow(r row) table.Row {
+func (t *rowTable) readRow(r connection.Row) table.Row {
 	var out table.Row
 	i := 0
 	next := func(c table.Column) (v any) {
 		if c.Whole {
-			v = r.int(i)
+			v = r.Int(i)
 		} else {
-			v = r.text(i)
+			v = r.Text(i)
 		}
 		i++
 		return v
@@ -115,10 +117,10 @@ func (t *rowTable) readRow(r row) table.Row {
 		out.Index = append(out.Index, next(c))
 	}
 	for range t.def.Sums {
-		out.Sums = append(out.Sums, r.int(i))
+		out.Sums = append(out.Sums, r.Int(i))
 		i++
 	}
-	out.Version, out.Doc = r.int(i), []byte(r.text(i+1))
+	out.Version, out.Doc = r.Int(i), []byte(r.Text(i+1))
 	return out
 }
 
@@ -138,7 +140,7 @@ func newRowTables(defs []*table.Def) (map[*table.Def]*rowTable, error) {
 func laterObjects(tables map[*table.Def]*rowTable) map[string]object {
 	out := make(map[string]object)
 	for _, t := range tables {
-		if inSchema3(tableName(t.def)) {
+		if schema.IsInVersion3(tableName(t.def)) {
 			continue
 		}
 		for _, o := range t.objects {
@@ -151,7 +153,7 @@ func laterObjects(tables map[*table.Def]*rowTable) map[string]object {
 // createTables creates the declared tables that no migration makes and the file does not
 // have yet. It refuses a file with a table that is not declared: a newer Holdfast keeps
 // something there that this one would not look at.
-func createTables(c *conn, tables map[*table.Def]*rowTable, readOnly bool) error {
+func createTables(c *connection.Conn, tables map[*table.Def]*rowTable, readOnly bool) error {
 	have, err := readSchema(c)
 	if err != nil {
 		return err
@@ -161,7 +163,8 @@ func createTables(c *conn, tables map[*table.Def]*rowTable, readOnly bool) error
 		names[tableName(d)] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if have[name].kind == "table" && strings.HasPrefix(name, rowPrefix) && !names[name] && !inSchema3(name) {
+		if have[name].kind == "table" && strings.HasPrefix(name, rowPrefix) && !names[name] &&
+			!schema.IsInVersion3(name) {
 			return fmt.Errorf("%w: the file has the table %.80q, which this Holdfast does not know; hint: use the Holdfast that wrote it, or a newer one", kernel.ErrNewer, name)
 		}
 	}
@@ -181,8 +184,8 @@ func createTables(c *conn, tables map[*table.Def]*rowTable, readOnly bool) error
 	case readOnly:
 		return fmt.Errorf("the store has no table for something that this Holdfast keeps; hint: start `holdfast up` once, which makes it")
 	}
-	if err := c.script("BEGIN IMMEDIATE;\n" + script + "COMMIT"); err != nil {
-		_ = c.script("ROLLBACK")
+	if err := c.Script("BEGIN IMMEDIATE;\n" + script + "COMMIT"); err != nil {
+		_ = c.Script("ROLLBACK")
 		return fmt.Errorf("create tables: %w", err)
 	}
 	return nil
@@ -192,7 +195,3 @@ func createTables(c *conn, tables map[*table.Def]*rowTable, readOnly bool) error
 func compareObjects(a, b object) int {
 	return cmp.Or(strings.Compare(b.kind, a.kind), strings.Compare(a.name, b.name))
 }
-
-// inSchema3 reports whether version 3 of the schema makes the table. It is there whether or
-// not this Holdfast declares it.
-func inSchema3(name string) bool { return strings.Contains(schema3, "CREATE TABLE "+name+" (") }

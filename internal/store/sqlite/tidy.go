@@ -3,6 +3,8 @@ package sqlite
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // The log is copied back into the file each time it has grown by about
@@ -18,7 +20,7 @@ const (
 type tidier struct {
 	log   string     // the log's path
 	mu    sync.Mutex // guards c
-	c     *conn
+	c     *connection.Conn
 	wake  chan struct{}
 	ended chan struct{}
 	grown int64       // bytes since the last wake, about; whoever holds Store.committing
@@ -27,14 +29,14 @@ type tidier struct {
 }
 
 func newTidier(path string) (*tidier, error) {
-	c, err := connect(path, false)
+	c, err := connection.Open(path, false)
 	if err != nil {
 		return nil, err
 	}
-	err = c.script(`PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;
+	err = c.Script(`PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;
 		PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -512`)
 	if err != nil {
-		_ = c.close()
+		_ = c.Close()
 		return nil, err
 	}
 	return &tidier{log: path + "-wal", c: c, wake: make(chan struct{}, 1), ended: make(chan struct{}), first: true}, nil
@@ -60,11 +62,11 @@ func (t *tidier) start() {
 func (t *tidier) copyBack(mode string) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r, err := t.c.one("PRAGMA wal_checkpoint(" + mode + ")")
+	r, err := t.c.One("PRAGMA wal_checkpoint(" + mode + ")")
 	if err != nil || len(r) < 2 {
 		return 0
 	}
-	return r.int(1)
+	return r.Int(1)
 }
 
 // tidied is called after each commit of about n bytes. A

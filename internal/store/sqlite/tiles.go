@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"golang.org/x/mod/sumdb/tlog"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // maxTiles bounds how many tiles are told of.
@@ -19,37 +18,39 @@ const maxTiles = 100
 // largest tiles and the leaves behind them, gives the head's root, all of them are what
 // the leaves make up, or somebody has broken SHA-256. There must be no others: one that
 // the tree comes to later would be taken for its own, and nothing could be written over it.
-func (o *orphanage) hashes(c *conn) error {
+func (o *orphanage) hashes(c *connection.Conn) error {
 	told := len(o.found) + maxTiles
-	err := c.query("SELECT tenant, level, n, root, hashes FROM tile ORDER BY tenant, level, n", func(r row) error {
-		if len(o.found) >= told {
-			return nil
-		}
-		return o.tile(c, r)
-	})
+	err := c.Query("SELECT tenant, level, n, root, hashes FROM tile ORDER BY tenant, level, n",
+		func(r connection.Row) error {
+			if len(o.found) >= told {
+				return nil
+			}
+			return o.tile(c, r)
+		})
 	if err != nil {
 		return err
 	}
-	return c.query("SELECT tenant, size, root FROM head WHERE size >= ?", func(r row) error { return o.edge(c, r) }, int64(ledger.TileWidth))
+	return c.Query("SELECT tenant, size, root FROM head WHERE size >= ?",
+		func(r connection.Row) error { return o.edge(c, r) }, int64(ledger.TileWidth))
 }
 
 // tile looks at one row.
-func (o *orphanage) tile(c *conn, r row) error {
-	t, level, n := tenantID{o.names[r.int(0)], r.int(0)}, int(r.int(1)), r.int(2)
+func (o *orphanage) tile(c *connection.Conn, r connection.Row) error {
+	t, level, n := tenantID{o.names[r.Int(0)], r.Int(0)}, int(r.Int(1)), r.Int(2)
 	if size, ok := o.heads[t.id]; !ok || n < 0 || n >= complete(size, level) {
 		if ok { // else that is told elsewhere
 			o.add(t.id, -1, "%s is not of a tree of %d leaves", tileName(level, n), size)
 		}
 		return nil
 	}
-	root, ok := hashOf(r.blob(3))
+	root, ok := hashOf(r.Blob(3))
 	if !ok {
-		o.add(t.id, -1, otherRoot, tileName(level, n), len(r.blob(3)), tlog.HashSize)
+		o.add(t.id, -1, otherRoot, tileName(level, n), len(r.Blob(3)), tlog.HashSize)
 	}
-	hs, err := unpackTile(t.name, level, n, r.blob(4))
+	hs, err := unpackTile(t.name, level, n, r.Blob(4))
 	switch {
 	case err != nil:
-		o.add(t.id, -1, otherHashes, tileName(level, n), len(r.blob(4)), tileSize)
+		o.add(t.id, -1, otherHashes, tileName(level, n), len(r.Blob(4)), tileSize)
 		return nil
 	case ok && fullRoot(hs) != root:
 		o.add(t.id, -1, "%s has another root than its hashes give", tileName(level, n))
@@ -82,13 +83,13 @@ func complete(size int64, level int) int64 {
 }
 
 // edge looks whether tiles and last leaves give the root that the head has.
-func (o *orphanage) edge(c *conn, r row) error {
-	id, size := r.int(0), r.int(1)
-	head, ok := hashOf(r.blob(2))
+func (o *orphanage) edge(c *connection.Conn, r connection.Row) error {
+	id, size := r.Int(0), r.Int(1)
+	head, ok := hashOf(r.Blob(2))
 	if _, named := o.names[id]; !ok || !named {
 		return nil // that is told elsewhere
 	}
-	all := nodes{t: tenantID{o.names[id], id}, do: func(fn func(*conn) error) error { return fn(c) }}
+	all := nodes{t: tenantID{o.names[id], id}, do: func(fn func(*connection.Conn) error) error { return fn(c) }}
 	tree, err := ledger.TreeOf(all, size)
 	if err != nil {
 		return o.wrong(id, fmt.Sprintf("the tree of %d leaves", size), err)
@@ -101,14 +102,12 @@ func (o *orphanage) edge(c *conn, r row) error {
 
 // IsFull reports whether an error is SQLite's own of a disk without room.
 func IsFull(err error) bool {
-	var db *sqlite.Error
-	return errors.As(err, &db) && db.Code()&0xff == sqlite3.SQLITE_FULL
+	return connection.IsFull(err)
 }
 
 // wrong is of an error of what was read; the database's own goes on.
 func (o *orphanage) wrong(tenant int64, what string, err error) error {
-	var db *sqlite.Error
-	if errors.As(err, &db) {
+	if connection.IsDatabaseError(err) {
 		return err
 	}
 	var f *ledger.Fault

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/schema"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -91,7 +93,7 @@ func (tx *updateTx) Append(l ledger.Leaf) (ledger.Place, error) {
 	}
 	t := tx.s.trunk(l.Tenant)
 	seq := t.size()
-	if seq >= 1<<seqBits || t.id >= 1<<(62-seqBits) {
+	if seq >= 1<<schema.SeqBits || t.id >= 1<<(62-schema.SeqBits) {
 		return ledger.Place{}, fmt.Errorf("append: tenant %q is full", l.Tenant)
 	}
 	if l.Kind != ledger.KindEvent {
@@ -451,27 +453,29 @@ func (tx *updateTx) layers() []*batch {
 
 // eachLeaf walks leaves of the database. lock, where there is one, is held
 // for each step but not while fn runs.
-func eachLeaf(c *conn, t tenantID, from, to int64, lock func(func() error) error, fn func(ledger.Stored) error) error {
+func eachLeaf(c *connection.Conn, t tenantID, from, to int64, lock func(func() error) error,
+	fn func(ledger.Stored) error) error {
 	if from >= to {
 		return nil
 	}
 	if lock == nil {
 		lock = func(step func() error) error { return step() }
 	}
-	var k *cursor
+	var k *connection.Cursor
 	err := lock(func() (err error) {
-		k, err = c.open(leafColumns+"WHERE id >= ? AND id < ? ORDER BY id", leafID(t.id, max(from, 0)), leafID(t.id, min(to, 1<<seqBits)))
+		k, err = c.OpenCursor(leafColumns+"WHERE id >= ? AND id < ? ORDER BY id", leafID(t.id, max(from, 0)),
+			leafID(t.id, min(to, 1<<schema.SeqBits)))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer lock(func() error { return k.close() })
+	defer lock(func() error { return k.Close() })
 	for {
 		var l ledger.Stored
-		var r row
+		var r connection.Row
 		err := lock(func() (err error) {
-			if r, err = k.next(); err == nil && r != nil {
+			if r, err = k.Next(); err == nil && r != nil {
 				l, err = stored(t.name, r)
 			}
 			return err

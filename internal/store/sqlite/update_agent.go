@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // pairKey joins two names; neither has a NUL.
@@ -28,7 +29,7 @@ func (tx *updateTx) agentCell(tenant, name string) (*cell[holdfast.Agent], error
 	}
 	var v slot[holdfast.Agent]
 	if !s.agents.whole {
-		r, err := s.side.one("SELECT doc FROM agent WHERE tenant = ? AND name = ?", tenant, name)
+		r, err := s.side.One("SELECT doc FROM agent WHERE tenant = ? AND name = ?", tenant, name)
 		if err == nil && r != nil {
 			v.ok = true
 			v.val, err = readAgent(r)
@@ -105,13 +106,14 @@ func (tx *updateTx) Agents(tenant string) ([]holdfast.Agent, error) {
 	return as, nil
 }
 
-func readAgents(c *conn, tenant string) ([]holdfast.Agent, error) {
+func readAgents(c *connection.Conn, tenant string) ([]holdfast.Agent, error) {
 	var as []holdfast.Agent
-	err := c.query("SELECT doc FROM agent WHERE ?1 = '' OR tenant = ?1 ORDER BY tenant, name", func(r row) error {
-		a, err := readAgent(r)
-		as = append(as, a)
-		return err
-	}, tenant)
+	err := c.Query("SELECT doc FROM agent WHERE ?1 = '' OR tenant = ?1 ORDER BY tenant, name",
+		func(r connection.Row) error {
+			a, err := readAgent(r)
+			as = append(as, a)
+			return err
+		}, tenant)
 	return as, err
 }
 
@@ -137,8 +139,8 @@ func (tx *updateTx) jtiCell(tenant, jti string) (*cell[bool], error) {
 	return s.jtis.put(&s.seen, key, slot[bool]{ok, ok}, s.version, s.settled), nil
 }
 
-func readRevoked(c *conn, tenant, jti string) (bool, error) {
-	r, err := c.one("SELECT 1 FROM revocation WHERE tenant = ? AND jti = ?", tenant, jti)
+func readRevoked(c *connection.Conn, tenant, jti string) (bool, error) {
+	r, err := c.One("SELECT 1 FROM revocation WHERE tenant = ? AND jti = ?", tenant, jti)
 	return r != nil, err
 }
 

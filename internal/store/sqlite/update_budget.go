@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // counterCell returns the cell of a key, read if it is not in memory.
@@ -254,18 +255,18 @@ func (tx *updateTx) PeekRate(rs []budget.Rate, now time.Time) (*budget.Refusal, 
 	return nil, nil
 }
 
-func readRate(c *conn, key string) (*rate, error) {
+func readRate(c *connection.Conn, key string) (*rate, error) {
 	r := &rate{key: key}
-	err := c.query("SELECT first, stamps FROM rate WHERE key = ? ORDER BY chunk", func(row row) error {
+	err := c.Query("SELECT first, stamps FROM rate WHERE key = ? ORDER BY chunk", func(row connection.Row) error {
 		if len(r.stamps) == 0 {
-			r.first = row.int(0)
-		} else if row.int(0) != r.first+int64(len(r.stamps)) {
-			return fmt.Errorf("rate %q: takings are missing before number %d", key, row.int(0))
+			r.first = row.Int(0)
+		} else if row.Int(0) != r.first+int64(len(r.stamps)) {
+			return fmt.Errorf("rate %q: takings are missing before number %d", key, row.Int(0))
 		}
-		if n := len(row.blob(1)); n%stampSize != 0 {
-			return fmt.Errorf("rate %q: %d bytes behind number %d are no takings", key, n, row.int(0))
+		if n := len(row.Blob(1)); n%stampSize != 0 {
+			return fmt.Errorf("rate %q: %d bytes behind number %d are no takings", key, n, row.Int(0))
 		}
-		r.stamps = append(r.stamps, stamps(row.blob(1))...)
+		r.stamps = append(r.stamps, stamps(row.Blob(1))...)
 		return nil
 	}, key)
 	return r, err

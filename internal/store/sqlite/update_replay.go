@@ -97,7 +97,8 @@ func (tx *updateTx) DropReplays(now time.Time) (int, error) {
 			low = micros(from)
 		}
 		var err error
-		if n, err = tx.s.side.scalar("SELECT count(*) FROM replay WHERE expires >= ? AND expires < ?", low, micros(now)); err != nil {
+		if n, err = tx.s.side.Scalar("SELECT count(*) FROM replay WHERE expires >= ? AND expires < ?", low,
+			micros(now)); err != nil {
 			return 0, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 func (tx *updateTx) Review(id string) (review.Review, error) {
@@ -27,8 +28,8 @@ func (tx *updateTx) Review(id string) (review.Review, error) {
 	return oneReview(tx.s.side, "id = ?", id)
 }
 
-func oneReview(c *conn, where string, args ...any) (review.Review, error) {
-	r, err := c.one("SELECT doc FROM review WHERE "+where+" ORDER BY created DESC, id DESC LIMIT 1", args...)
+func oneReview(c *connection.Conn, where string, args ...any) (review.Review, error) {
+	r, err := c.One("SELECT doc FROM review WHERE "+where+" ORDER BY created DESC, id DESC LIMIT 1", args...)
 	if err == nil && r == nil {
 		err = notFound("review %v", args[len(args)-1])
 	}
@@ -143,13 +144,14 @@ func reviewFilter(tenant string, state review.State) (string, []any) {
 	return where, args
 }
 
-func readReviews(c *conn, limit int, where string, args ...any) ([]review.Review, error) {
+func readReviews(c *connection.Conn, limit int, where string, args ...any) ([]review.Review, error) {
 	var vs []review.Review
-	err := c.query("SELECT doc FROM review WHERE "+where+" ORDER BY created DESC, id DESC LIMIT ?", func(r row) error {
-		v, err := readReview(r)
-		vs = append(vs, v)
-		return err
-	}, append(args, int64(limit))...)
+	err := c.Query("SELECT doc FROM review WHERE "+where+" ORDER BY created DESC, id DESC LIMIT ?",
+		func(r connection.Row) error {
+			v, err := readReview(r)
+			vs = append(vs, v)
+			return err
+		}, append(args, int64(limit))...)
 	return vs, err
 }
 

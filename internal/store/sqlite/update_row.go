@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // rowChange is what a batch makes of a row.
@@ -75,8 +76,8 @@ func (tx *updateTx) findRow(d *table.Def, key []any) (t *rowTable, r table.Row, 
 	return t, r, ok, err
 }
 
-func readRow(c *conn, t *rowTable, key []any) (table.Row, bool, error) {
-	r, err := c.one(t.get, key...)
+func readRow(c *connection.Conn, t *rowTable, key []any) (table.Row, bool, error) {
+	r, err := c.One(t.get, key...)
 	if err != nil || r == nil {
 		return table.Row{}, false, err
 	}
@@ -212,7 +213,7 @@ func eachRow(rows []table.Row, fn func(table.Row) error) error {
 }
 
 // readRows reads the rows of a range from the file.
-func readRows(s *Store, c *conn, d *table.Def, in table.Range) ([]table.Row, error) {
+func readRows(s *Store, c *connection.Conn, d *table.Def, in table.Range) ([]table.Row, error) {
 	t, err := s.rowTable(d)
 	if err != nil {
 		return nil, err
@@ -222,7 +223,7 @@ func readRows(s *Store, c *conn, d *table.Def, in table.Range) ([]table.Row, err
 		return nil, err
 	}
 	var out []table.Row
-	err = c.query(t.scanSQL(columns, in.Index), func(r row) error {
+	err = c.Query(t.scanSQL(columns, in.Index), func(r connection.Row) error {
 		out = append(out, t.readRow(r))
 		return nil
 	}, append(slices.Clone(in.Prefix), int64(in.Limit))...)
@@ -230,14 +231,14 @@ func readRows(s *Store, c *conn, d *table.Def, in table.Range) ([]table.Row, err
 }
 
 // writeRows writes the changed rows.
-func (b *batch) writeRows(c *conn) error {
+func (b *batch) writeRows(c *connection.Conn) error {
 	for _, ch := range b.rows {
 		var n int64 = 1
 		var err error
 		if ch.gone {
-			_, err = c.exec(ch.t.delete, ch.row.Key...)
+			_, err = c.Exec(ch.t.delete, ch.row.Key...)
 		} else {
-			n, err = c.exec(ch.t.upsert, ch.t.bindRow(&ch.row)...)
+			n, err = c.Exec(ch.t.upsert, ch.t.bindRow(&ch.row)...)
 		}
 		if err == nil && n != 1 {
 			err = errors.New("no row was written")
@@ -258,7 +259,7 @@ func (tx *viewTx) Row(d *table.Def, key []any) (r table.Row, err error) {
 		return r, err
 	}
 	var ok bool
-	err = tx.do(func(c *conn) (err error) { r, ok, err = readRow(c, t, key); return err })
+	err = tx.do(func(c *connection.Conn) (err error) { r, ok, err = readRow(c, t, key); return err })
 	if err == nil && !ok {
 		err = noRow(d, key)
 	}
@@ -267,7 +268,7 @@ func (tx *viewTx) Row(d *table.Def, key []any) (r table.Row, err error) {
 
 func (tx *viewTx) Scan(d *table.Def, in table.Range, fn func(table.Row) error) error {
 	var rows []table.Row
-	err := tx.do(func(c *conn) (err error) { rows, err = readRows(tx.s, c, d, in); return err })
+	err := tx.do(func(c *connection.Conn) (err error) { rows, err = readRows(tx.s, c, d, in); return err })
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // snapshot is one committed version. Its read transaction is begun by the
@@ -15,7 +16,7 @@ type snapshot struct {
 	version uint64
 	mu      sync.Mutex // guards the rest, and the use of c
 	refs    int        // views, and one for being current
-	c       *conn
+	c       *connection.Conn
 }
 
 func newSnapshot(v uint64) *snapshot { return &snapshot{version: v, refs: 1} }
@@ -63,14 +64,14 @@ func (p *snapshot) beginLocked(rs *readers) error {
 }
 
 // do calls fn with the connection, alone.
-func (p *snapshot) do(rs *readers, fn func(*conn) error) error {
+func (p *snapshot) do(rs *readers, fn func(*connection.Conn) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.beginLocked(rs); err != nil {
 		return err
 	}
 	if rs.looked != nil {
-		defer func() { rs.looked(p.c.looked()) }()
+		defer func() { rs.looked(p.c.CountPages()) }()
 	}
 	return fn(p.c)
 }
@@ -80,7 +81,7 @@ type readers struct {
 	path   string
 	looked func(pages int) // Options.Looked
 	mu     sync.Mutex
-	idle   []*conn
+	idle   []*connection.Conn
 	shut   bool
 }
 
@@ -88,9 +89,9 @@ type readers struct {
 const maxIdle = 4
 
 // begin returns a connection with a read transaction that has its snapshot.
-func (rs *readers) begin() (*conn, error) {
+func (rs *readers) begin() (*connection.Conn, error) {
 	rs.mu.Lock()
-	var c *conn
+	var c *connection.Conn
 	if n := len(rs.idle); n > 0 {
 		c, rs.idle = rs.idle[n-1], rs.idle[:n-1]
 	}
@@ -101,25 +102,25 @@ func (rs *readers) begin() (*conn, error) {
 			return nil, err
 		}
 	}
-	_, err := c.exec("BEGIN")
+	_, err := c.Exec("BEGIN")
 	if err == nil {
 		// Only a read takes the snapshot; BEGIN alone does not.
-		_, err = c.one("SELECT 1 FROM head LIMIT 1")
+		_, err = c.One("SELECT 1 FROM head LIMIT 1")
 	}
 	if err != nil {
-		_ = c.close()
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
 // end ends the transaction of begin.
-func (rs *readers) end(c *conn) {
-	_, err := c.exec("COMMIT")
+func (rs *readers) end(c *connection.Conn) {
+	_, err := c.Exec("COMMIT")
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if err != nil || rs.shut || len(rs.idle) >= maxIdle {
-		_ = c.close()
+		_ = c.Close()
 		return
 	}
 	rs.idle = append(rs.idle, c)
@@ -130,19 +131,19 @@ func (rs *readers) close() {
 	defer rs.mu.Unlock()
 	rs.shut = true
 	for _, c := range rs.idle {
-		_ = c.close()
+		_ = c.Close()
 	}
 	rs.idle = nil
 }
 
-func openReader(path string) (*conn, error) {
-	c, err := connect(path, true)
+func openReader(path string) (*connection.Conn, error) {
+	c, err := connection.Open(path, true)
 	if err != nil {
 		return nil, err
 	}
-	err = c.script("PRAGMA query_only = 1; PRAGMA busy_timeout = 5000; PRAGMA cache_size = -1024; PRAGMA trusted_schema = 0")
+	err = c.Script("PRAGMA query_only = 1; PRAGMA busy_timeout = 5000; PRAGMA cache_size = -1024; PRAGMA trusted_schema = 0")
 	if err != nil {
-		_ = c.close()
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil

@@ -10,6 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/schema"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -22,7 +24,7 @@ type viewTx struct {
 }
 
 // do reads the database.
-func (tx *viewTx) do(fn func(*conn) error) error {
+func (tx *viewTx) do(fn func(*connection.Conn) error) error {
 	if tx.over {
 		return errOver
 	}
@@ -39,7 +41,7 @@ func (tx *viewTx) cached(fn func(v uint64) bool) bool {
 	return fn(tx.snap.version)
 }
 
-func (tx *viewTx) tenant(c *conn, name string) (tenantID, error) {
+func (tx *viewTx) tenant(c *connection.Conn, name string) (tenantID, error) {
 	t, ok, err := readTenant(c, name)
 	if err == nil && !ok {
 		err = notFound("tenant %q", name)
@@ -48,10 +50,10 @@ func (tx *viewTx) tenant(c *conn, name string) (tenantID, error) {
 }
 
 func (tx *viewTx) Leaf(tenant string, seq int64) (l ledger.Stored, err error) {
-	if seq < 0 || seq >= 1<<seqBits {
+	if seq < 0 || seq >= 1<<schema.SeqBits {
 		return l, notFound("leaf %d of tenant %q", seq, tenant)
 	}
-	err = tx.do(func(c *conn) error {
+	err = tx.do(func(c *connection.Conn) error {
 		t, err := tx.tenant(c, tenant)
 		if err == nil {
 			l, err = readLeaf(c, t, seq)
@@ -62,7 +64,7 @@ func (tx *viewTx) Leaf(tenant string, seq int64) (l ledger.Stored, err error) {
 }
 
 func (tx *viewTx) Crossing(tenant, id string) (out []ledger.Stored, err error) {
-	err = tx.do(func(c *conn) error {
+	err = tx.do(func(c *connection.Conn) error {
 		t, err := tx.tenant(c, tenant)
 		if err != nil {
 			return err
@@ -92,8 +94,8 @@ func (tx *viewTx) Crossing(tenant, id string) (out []ledger.Stored, err error) {
 func (tx *viewTx) Leaves(tenant string, from, to int64, fn func(ledger.Stored) error) error {
 	var t tenantID
 	var found bool
-	var conn1 *conn
-	err := tx.do(func(c *conn) (err error) {
+	var conn1 *connection.Conn
+	err := tx.do(func(c *connection.Conn) (err error) {
 		conn1 = c
 		t, found, err = readTenant(c, tenant)
 		return err
@@ -101,7 +103,7 @@ func (tx *viewTx) Leaves(tenant string, from, to int64, fn func(ledger.Stored) e
 	if err != nil || !found {
 		return err
 	}
-	lock := func(step func() error) error { return tx.do(func(*conn) error { return step() }) }
+	lock := func(step func() error) error { return tx.do(func(*connection.Conn) error { return step() }) }
 	return eachLeaf(conn1, t, from, to, lock, fn)
 }
 
@@ -109,7 +111,7 @@ func (tx *viewTx) Events(tenant, crossing string, limit int) (out []ledger.Store
 	if crossing == "" || limit <= 0 {
 		return nil, nil
 	}
-	err = tx.do(func(c *conn) error {
+	err = tx.do(func(c *connection.Conn) error {
 		t, found, err := readTenant(c, tenant)
 		if err == nil && found {
 			out, err = readEvents(c, t, crossing, limit)
@@ -121,7 +123,7 @@ func (tx *viewTx) Events(tenant, crossing string, limit int) (out []ledger.Store
 
 func (tx *viewTx) Open(fn func(ledger.Stored) error) error {
 	var open []begun
-	err := tx.do(func(c *conn) error {
+	err := tx.do(func(c *connection.Conn) error {
 		hs, err := readHeads(c)
 		for _, h := range hs {
 			if err != nil {
@@ -139,7 +141,7 @@ func (tx *viewTx) Open(fn func(ledger.Stored) error) error {
 	slices.SortFunc(open, oldestFirst)
 	for _, o := range open {
 		var l ledger.Stored
-		err := tx.do(func(c *conn) (err error) { l, err = readLeaf(c, o.tenantID, o.seq); return err })
+		err := tx.do(func(c *connection.Conn) (err error) { l, err = readLeaf(c, o.tenantID, o.seq); return err })
 		if err == nil {
 			err = fn(l)
 		}
@@ -157,7 +159,7 @@ func (tx *viewTx) Heads() ([]ledger.Head, error) {
 		return hs, nil
 	}
 	hs = nil
-	err := tx.do(func(c *conn) error {
+	err := tx.do(func(c *connection.Conn) error {
 		rows, err := readHeads(c)
 		for _, h := range rows {
 			hs = append(hs, ledger.Head{Tenant: h.name, Size: h.size, Root: h.root})
@@ -181,8 +183,8 @@ func (tx *viewTx) cachedHeads(v uint64, hs *[]ledger.Head) bool {
 
 func (tx *viewTx) Nodes(tenant string) ledger.Nodes {
 	t := tenantID{tenant, -1}
-	err := tx.do(func(c *conn) (err error) { t, err = tx.tenant(c, tenant); return err })
-	return nodes{t: t, do: func(fn func(*conn) error) error {
+	err := tx.do(func(c *connection.Conn) (err error) { t, err = tx.tenant(c, tenant); return err })
+	return nodes{t: t, do: func(fn func(*connection.Conn) error) error {
 		if err != nil {
 			return err
 		}
@@ -191,7 +193,7 @@ func (tx *viewTx) Nodes(tenant string) ledger.Nodes {
 }
 
 func (tx *viewTx) Checkpoint(tenant string) (cp ledger.SignedCheckpoint, err error) {
-	err = tx.do(func(c *conn) error { cp, err = readCheckpoint(c, tenant); return err })
+	err = tx.do(func(c *connection.Conn) error { cp, err = readCheckpoint(c, tenant); return err })
 	return cp, err
 }
 
@@ -199,7 +201,7 @@ func (tx *viewTx) Counter(d budget.Draw) (budget.Counter, error) {
 	var v counterSlot
 	known := tx.cached(func(at uint64) (ok bool) { v, ok = tx.s.counters.view(d.Key, at); return ok })
 	if !known {
-		err := tx.do(func(c *conn) (err error) { v.val, v.ok, err = readCounter(c, d.Key); return err })
+		err := tx.do(func(c *connection.Conn) (err error) { v.val, v.ok, err = readCounter(c, d.Key); return err })
 		if err != nil {
 			return budget.Counter{}, err
 		}
@@ -210,7 +212,11 @@ func (tx *viewTx) Counter(d budget.Draw) (budget.Counter, error) {
 func (tx *viewTx) Counters(prefix string, fn func(string, budget.Counter) error) error {
 	for after := ""; ; {
 		var page []keyed
-		if err := tx.do(func(c *conn) (err error) { page, err = readCounters(c, prefix, after); return err }); err != nil {
+		if err := tx.do(func(c *connection.Conn) (err error) {
+			page, err = readCounters(c, prefix,
+				after)
+			return err
+		}); err != nil {
 			return err
 		}
 		for _, k := range page {
@@ -253,7 +259,7 @@ func (tx *viewTx) taking(key string, n int) (at int64, ok bool, err error) {
 	if known {
 		return at, ok, nil
 	}
-	err = tx.do(func(c *conn) error {
+	err = tx.do(func(c *connection.Conn) error {
 		r, err := readRate(c, key)
 		if err == nil {
 			at, ok, _ = r.view(n, r.since)
@@ -267,8 +273,8 @@ func (tx *viewTx) Agent(tenant, name string) (holdfast.Agent, error) {
 	var v slot[holdfast.Agent]
 	known := tx.cached(func(at uint64) (ok bool) { v, ok = tx.s.agents.view(pairKey(tenant, name), at); return ok })
 	if !known {
-		err := tx.do(func(c *conn) error {
-			r, err := c.one("SELECT doc FROM agent WHERE tenant = ? AND name = ?", tenant, name)
+		err := tx.do(func(c *connection.Conn) error {
+			r, err := c.One("SELECT doc FROM agent WHERE tenant = ? AND name = ?", tenant, name)
 			if err == nil && r != nil {
 				v.ok = true
 				v.val, err = readAgent(r)
@@ -289,7 +295,7 @@ func (tx *viewTx) Agent(tenant, name string) (holdfast.Agent, error) {
 }
 
 func (tx *viewTx) Agents(tenant string) (as []holdfast.Agent, err error) {
-	err = tx.do(func(c *conn) error { as, err = readAgents(c, tenant); return err })
+	err = tx.do(func(c *connection.Conn) error { as, err = readAgents(c, tenant); return err })
 	return as, err
 }
 
@@ -299,17 +305,17 @@ func (tx *viewTx) Revoked(tenant, jti string) (bool, error) {
 	if known {
 		return v.ok, nil
 	}
-	err := tx.do(func(c *conn) (err error) { v.ok, err = readRevoked(c, tenant, jti); return err })
+	err := tx.do(func(c *connection.Conn) (err error) { v.ok, err = readRevoked(c, tenant, jti); return err })
 	return v.ok, err
 }
 
 func (tx *viewTx) Review(id string) (v review.Review, err error) {
-	err = tx.do(func(c *conn) error { v, err = oneReview(c, "id = ?", id); return err })
+	err = tx.do(func(c *connection.Conn) error { v, err = oneReview(c, "id = ?", id); return err })
 	return v, err
 }
 
 func (tx *viewTx) ReviewFor(b review.Binding) (v review.Review, err error) {
-	err = tx.do(func(c *conn) error {
+	err = tx.do(func(c *connection.Conn) error {
 		v, err = oneReview(c, bindingIs, b.Tenant, b.Agent, b.Boundary, b.Exact)
 		return err
 	})
@@ -321,13 +327,13 @@ func (tx *viewTx) Reviews(tenant string, state review.State, limit int) (vs []re
 		return nil, nil
 	}
 	where, args := reviewFilter(tenant, state)
-	err = tx.do(func(c *conn) error { vs, err = readReviews(c, limit, where, args...); return err })
+	err = tx.do(func(c *connection.Conn) error { vs, err = readReviews(c, limit, where, args...); return err })
 	return vs, err
 }
 
 func (tx *viewTx) Replay(key string) (r kernel.Replay, err error) {
 	var ok bool
-	err = tx.do(func(c *conn) error { r, ok, err = readReplay(c, key); return err })
+	err = tx.do(func(c *connection.Conn) error { r, ok, err = readReplay(c, key); return err })
 	return liveReplay(r, ok, err, key, tx.s.now())
 }
 

@@ -57,7 +57,7 @@ func (a *act) lost(err error) error {
 	switch {
 	case errors.As(err, &told):
 		return err
-	case errors.Is(err, errCanceled), errors.Is(err, errGone), errors.Is(err, context.Canceled):
+	case errors.Is(err, errCanceled), errors.Is(err, ErrClientGone), errors.Is(err, context.Canceled):
 		return &holdfast.Error{Kind: holdfast.KindCanceled, Why: err.Error(), Err: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the MCP server did not answer in time", Err: err}
@@ -96,7 +96,8 @@ func readResult(m mcp.Message, c *call) result {
 	}
 	// Clients take questions for what they are, whatever the result calls
 	// itself.
-	if kind, _ := text(r.fields.Get("resultType")); kind == "input_required" || r.fields.Get("inputRequests") != nil {
+	if kind, _ := mcp.Text(r.fields.Get("resultType")); kind == "input_required" ||
+		r.fields.Get("inputRequests") != nil {
 		r.unfit = "the MCP server wants input from the client, which holdfast does not pass to a client of this protocol version"
 		if asks(c.Method) && c.stateless {
 			r.unfit = r.readQuestions()
@@ -139,7 +140,7 @@ func unfinished(resultType []byte) string {
 	if resultType == nil {
 		return ""
 	}
-	if kind, _ := text(resultType); kind != "complete" {
+	if kind, _ := mcp.Text(resultType); kind != "complete" {
 		return fmt.Sprintf("the MCP server wants input from the client (resultType %.40s), which holdfast does not pass", resultType)
 	}
 	return ""

@@ -16,59 +16,18 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
-// encode writes v as JSON. What it is given are strings, booleans and raw JSON
-// that has been parsed before, so that it cannot fail; were it to, the client
-// would get a null and no result.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return []byte("null")
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}
-
-func quote(s string) []byte { return encode(s) }
-
-// text reads a JSON string.
-func text(v []byte) (string, bool) {
-	if jsontext.Value(v).Kind() != '"' {
-		return "", false
-	}
-	s, err := jsontext.AppendUnquote(nil, v)
-	return string(s), err == nil
-}
-
-// failure is a JSON-RPC error. A nil id is written as null.
-func failure(id []byte, code int, why, hint string) []byte {
-	if id == nil {
-		id = []byte("null")
-	}
-	data := ""
-	if hint != "" {
-		data = `,"data":{"hint":` + string(quote(hint)) + `}`
-	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s%s}}`, id, code, quote(why), data)
-}
-
 // failed is a JSON-RPC error for what went wrong here. Only an error that was
 // written for people is told; any other goes to the log.
 func (s *session) failed(id []byte, err error) []byte {
 	var e *holdfast.Error
 	if errors.As(err, &e) {
-		return failure(id, errorcode.Lookup(e.Kind).RPC, e.Error(), e.Hint)
+		return mcp.Failure(id, errorcode.Lookup(e.Kind).RPC, e.Error(), e.Hint)
 	}
-	if errors.Is(err, ErrServerEnded) || errors.Is(err, errCanceled) || errors.Is(err, errGone) {
-		return failure(id, errorcode.Refused, err.Error(), "")
+	if errors.Is(err, ErrServerEnded) || errors.Is(err, errCanceled) || errors.Is(err, ErrClientGone) {
+		return mcp.Failure(id, errorcode.Refused, err.Error(), "")
 	}
 	s.Log.Error("the MCP gateway failed", "mcp_server", s.Server, "err", err)
-	return failure(id, errorcode.Refused, "internal error", "see holdfast's log")
-}
-
-// respond is a JSON-RPC result.
-func respond(id, result []byte) []byte {
-	return mcp.Message{ID: id, Result: result}.Line()
+	return mcp.Failure(id, errorcode.Refused, "internal error", "see holdfast's log")
 }
 
 // wrapError keeps a server's JSON-RPC error as the body of an output.
@@ -121,12 +80,12 @@ func (c *call) tell(l letter) []byte {
 		if c.unknown {
 			code = mcp.CodeBadParams
 		}
-		data := encode(struct {
+		data := mcp.Encode(struct {
 			Hint string `json:"hint,omitempty"`
 			meta
 		}{l.hint, l.meta})
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s,"data":%s}}`,
-			c.ID, code, quote(strings.Join(lines, "\n")), data)
+			c.ID, code, mcp.Quote(strings.Join(lines, "\n")), data)
 	}
 	if l.hint != "" {
 		lines = append(lines, "hint: "+l.hint)
@@ -138,7 +97,7 @@ func (c *call) tell(l letter) []byte {
 	if c.stateless {
 		r.Type = "complete"
 	}
-	return respond(c.ID, encode(r))
+	return mcp.Respond(c.ID, mcp.Encode(r))
 }
 
 // present turns the outcome of a crossing into the line for the client.
@@ -169,7 +128,7 @@ func (s *session) present(ctx context.Context, a *act, o *holdfast.Outcome, err 
 		return mcp.Message{ID: a.c.ID, Error: got.Error}.Line()
 	}
 	s.done(a.c)
-	return respond(a.c.ID, uncached(a.c, noted(genuine(got.fields), o.PutBack)))
+	return mcp.Respond(a.c.ID, uncached(a.c, noted(genuine(got.fields), o.PutBack)))
 }
 
 // noted adds a text to those of a tool's result, in Holdfast's own words.
@@ -181,7 +140,8 @@ func noted(result []byte, said string) []byte {
 	if err := json.Unmarshal(mcp.Fields(result)["content"], &list); err != nil {
 		return result
 	}
-	with, err := mcp.Set(result, encode(append(list, encode(content{"text", "holdfast: it failed, and " + said}))), "content")
+	with, err := mcp.Set(result, mcp.Encode(append(list, mcp.Encode(content{"text", "holdfast: it failed, and " +
+		said}))), "content")
 	if err != nil {
 		return result
 	}
@@ -201,11 +161,11 @@ func (s *session) unfit(a *act, o *holdfast.Outcome, why, more string) []byte {
 
 // done keeps what a crossing that was made changes here.
 func (s *session) done(c *call) {
-	uri, _ := text(c.Get("uri"))
+	uri, _ := mcp.Text(c.Get("uri"))
 	switch c.Method {
-	case subscribe:
+	case mcp.MethodSubscribe:
 		s.subs.add(uri)
-	case unsubscribe:
+	case mcp.MethodUnsubscribe:
 		s.subs.remove(uri)
 	}
 }
@@ -376,7 +336,7 @@ func (s *session) replayed(ctx context.Context, a *act, o *holdfast.Outcome) []b
 	if why == "" {
 		marked, err := mark(genuine(r.fields), m)
 		if err == nil {
-			return respond(a.c.ID, marked)
+			return mcp.Respond(a.c.ID, marked)
 		}
 		why = "the settled result cannot be marked as a replay: " + err.Error()
 	}
@@ -385,7 +345,7 @@ func (s *session) replayed(ctx context.Context, a *act, o *holdfast.Outcome) []b
 
 // mark adds m to a result's own _meta.
 func mark(result []byte, m meta) ([]byte, error) {
-	add := encode(m)
+	add := mcp.Encode(m)
 	ms, err := mcp.Members(add)
 	if err != nil {
 		return nil, err

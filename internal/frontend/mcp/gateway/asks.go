@@ -43,7 +43,7 @@ func (s *session) question(ctx context.Context, m mcp.Message) {
 		}
 		cancel(nil)
 	}
-	if !s.toServer.offer("", failure(m.ID, mcp.CodeNoMethod, why, "")) {
+	if !s.toServer.offer("", mcp.Failure(m.ID, mcp.CodeNoMethod, why, "")) {
 		s.odd("the MCP server does not read; a refusal was dropped", "method", m.Method)
 	}
 }
@@ -106,9 +106,9 @@ func (s *session) carry(ctx context.Context, m mcp.Message) []byte {
 		case err != nil:
 			return nil
 		case r.Error != nil:
-			return failure(m.ID, errorcode.Refused, "the client answered the ping with an error", "")
+			return mcp.Failure(m.ID, errorcode.Refused, "the client answered the ping with an error", "")
 		}
-		return respond(m.ID, []byte("{}"))
+		return mcp.Respond(m.ID, []byte("{}"))
 	}
 	params := m.Params
 	if params == nil {
@@ -116,7 +116,7 @@ func (s *session) carry(ctx context.Context, m mcp.Message) []byte {
 	}
 	params, err := withoutMeta(params)
 	if err != nil {
-		return failure(m.ID, mcp.CodeBadParams, "params is not an object", "")
+		return mcp.Failure(m.ID, mcp.CodeBadParams, "params is not an object", "")
 	}
 	to := s.related()
 	var got *mcp.Message
@@ -146,11 +146,11 @@ func (s *session) carry(ctx context.Context, m mcp.Message) []byte {
 	case err != nil || o == nil || o.Verdict != holdfast.Allow:
 		return s.refusal(c, o, err, answered)
 	case got == nil: // a replay
-		return respond(m.ID, o.Output.Body)
+		return mcp.Respond(m.ID, o.Output.Body)
 	case got.Error != nil:
 		return mcp.Message{ID: m.ID, Error: got.Error}.Line()
 	}
-	return respond(m.ID, got.Result)
+	return mcp.Respond(m.ID, got.Result)
 }
 
 // askClient sends a request to the client under an id of our own and waits for
@@ -159,7 +159,7 @@ func (s *session) askClient(ctx context.Context, to, method string, params []byt
 	ch := make(chan mcp.Message, 1)
 	s.mu.Lock()
 	s.lastAsk++
-	id := quote("holdfast-" + strconv.FormatUint(s.lastAsk, 10))
+	id := mcp.Quote("holdfast-" + strconv.FormatUint(s.lastAsk, 10))
 	key := mcp.IDKey(id)
 	s.asks[key] = ch
 	s.mu.Unlock()
@@ -177,9 +177,9 @@ func (s *session) askClient(ctx context.Context, to, method string, params []byt
 		return m, nil
 	case <-ctx.Done():
 		if !s.toClient.withdraw(q) {
-			var p object
-			p.add("requestId", id)
-			s.toClient.urge(to, mcp.Message{Method: cancelledMessage, Params: p.bytes()}.Line())
+			var p mcp.Builder
+			p.Add("requestId", id)
+			s.toClient.urge(to, mcp.Message{Method: mcp.MethodCancelled, Params: p.Bytes()}.Line())
 		}
 		return mcp.Message{}, context.Cause(ctx)
 	}

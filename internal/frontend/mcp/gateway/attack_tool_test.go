@@ -28,10 +28,10 @@ func TestAttack_one_name_on_two_pages(t *testing.T) {
 	g := start(t, newTable()).greet(t)
 	list := func(id, cursor, tools, next string) string {
 		t.Helper()
-		g.client.send(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list","params":{`+cursor+`}}`)
-		q := g.server.next(t)
-		g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, q)+`,"result":{"tools":[`+tools+`]`+next+`}}`)
-		return g.client.next(t)
+		g.client.Send(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list","params":{`+cursor+`}}`)
+		q := g.server.Next(t)
+		g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, q)+`,"result":{"tools":[`+tools+`]`+next+`}}`)
+		return g.client.Next(t)
 	}
 	seen := func() int {
 		g.k.mu.Lock()

@@ -41,7 +41,7 @@ func (s *session) deliver(id []byte, a answer) bool {
 		delete(s.waits, string(id))
 		w.f.held += len(a.Raw)
 		s.held += len(a.Raw)
-		s.load.hold(len(a.Raw))
+		s.load.AddAnswer(len(a.Raw))
 		w.ch <- a
 	}
 	return ok

@@ -57,7 +57,7 @@ func (c *call) fingerprint() string { return fingerprint(c.payload, c.beside) }
 func (s *session) readCall(m mcp.Message, p params) (*call, error) {
 	c := &call{Message: m, params: p}
 	var err error
-	if m.Method == callTool {
+	if m.Method == mcp.MethodCallTool {
 		err = s.readTool(c)
 	} else {
 		c.boundary = s.boundaryOf(m.Method)
@@ -71,7 +71,7 @@ func (s *session) readCall(m mcp.Message, p params) (*call, error) {
 
 // readTool reads a tools/call.
 func (s *session) readTool(c *call) error {
-	name, ok := text(c.Get("name"))
+	name, ok := mcp.Text(c.Get("name"))
 	if !ok || !nameable(name) {
 		return fmt.Errorf("params.name is not a string of 1 to %d bytes", maxName)
 	}
@@ -82,7 +82,7 @@ func (s *session) readTool(c *call) error {
 		}
 		c.payload = a
 	}
-	if !s.named(callTool) {
+	if !s.named(mcp.MethodCallTool) {
 		if c.Get("task") != nil {
 			return errors.New("params.task is not passed: nothing judges it yet")
 		}
@@ -97,12 +97,12 @@ func (s *session) readTool(c *call) error {
 		}
 	}
 	c.extraMeta = c.strangeMeta()
-	var out object
-	out.add("_meta", membersOf(c.extraMeta).member())
+	var out mcp.Builder
+	out.Add("_meta", membersOf(c.extraMeta).BytesOrNil())
 	for _, m := range c.extra {
-		out.add(m.name, m.value)
+		out.Add(m.name, m.value)
 	}
-	c.beside = out.member()
+	c.beside = out.BytesOrNil()
 	return nil
 }
 
@@ -110,21 +110,21 @@ func (s *session) readTool(c *call) error {
 // without the _meta that the protocol gives a meaning. What else stands in
 // _meta goes only where a contract names the method.
 func (s *session) readOther(c *call) error {
-	var out object
+	var out mcp.Builder
 	for _, m := range c.Members {
 		retry := asks(c.Method) && (m.Name == "inputResponses" || m.Name == "requestState")
 		if m.Name != "_meta" && !retry {
-			out.add(m.Name, m.Value(c.Object.Raw))
+			out.Add(m.Name, m.Value(c.Object.Raw))
 		}
 	}
 	switch c.Method {
-	case readResource, subscribe, unsubscribe, getPrompt, complete:
+	case mcp.MethodReadResource, mcp.MethodSubscribe, mcp.MethodUnsubscribe, mcp.MethodGetPrompt, mcp.MethodComplete:
 	default:
 		c.extraMeta = c.strangeMeta()
-		out.add("_meta", membersOf(c.extraMeta).member())
+		out.Add("_meta", membersOf(c.extraMeta).BytesOrNil())
 	}
-	c.payload = out.bytes()
-	if uri, ok := text(c.Get("uri")); c.Method == subscribe && (!ok || !s.subs.room(uri)) {
+	c.payload = out.Bytes()
+	if uri, ok := mcp.Text(c.Get("uri")); c.Method == mcp.MethodSubscribe && (!ok || !s.subs.room(uri)) {
 		return fmt.Errorf("params.uri is not a string of at most %d bytes, or more than %d are subscribed to", maxAddress, maxSubs)
 	}
 	return nil
@@ -135,7 +135,8 @@ func (p params) strangeMeta() []field {
 	var ms []field
 	for _, m := range p.meta.Members {
 		switch m.Name {
-		case metaProtocol, metaCapabilities, metaClientInfo, metaLogLevel, metaProgress, metaTraceparent, metaTracestate, metaBaggage:
+		case mcp.MetaProtocol, mcp.MetaCapabilities, mcp.MetaClientInfo, mcp.MetaLogLevel, mcp.MetaProgress,
+			mcp.MetaTraceparent, mcp.MetaTracestate, mcp.MetaBaggage:
 			continue
 		}
 		if !own(m.Name) {
@@ -145,10 +146,10 @@ func (p params) strangeMeta() []field {
 	return ms
 }
 
-func membersOf(ms []field) *object {
-	var out object
+func membersOf(ms []field) *mcp.Builder {
+	var out mcp.Builder
 	for _, m := range ms {
-		out.add(m.name, m.value)
+		out.Add(m.name, m.value)
 	}
 	return &out
 }
@@ -185,11 +186,11 @@ func (s *session) crossing(ctx context.Context, c *call) (holdfast.Request, erro
 	if err != nil {
 		return r, err
 	}
-	if key := c.meta.Get(metaIdempotency); key != nil {
+	if key := c.meta.Get(mcp.MetaIdempotency); key != nil {
 		var ok bool
-		if r.IdempotencyKey, ok = text(key); !ok || r.IdempotencyKey == "" {
+		if r.IdempotencyKey, ok = mcp.Text(key); !ok || r.IdempotencyKey == "" {
 			return r, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K5,
-				Why: "params._meta[" + metaIdempotency + "] is not a string with text in it"}
+				Why: "params._meta[" + mcp.MetaIdempotency + "] is not a string with text in it"}
 		}
 	}
 	r.Beside = c.besides()
@@ -207,21 +208,21 @@ func (c *call) besides() []byte {
 	if more == nil {
 		return c.beside
 	}
-	var out object
+	var out mcp.Builder
 	if c.beside != nil {
-		out.add("_meta", membersOf(c.extraMeta).member())
+		out.Add("_meta", membersOf(c.extraMeta).BytesOrNil())
 		for _, m := range c.extra {
-			out.add(m.name, m.value)
+			out.Add(m.name, m.value)
 		}
 	}
 	for _, m := range more {
 		if m.name == "requestState" {
 			sum := sha256.Sum256(m.value)
-			m.value = quote("sha256:" + hex.EncodeToString(sum[:]))
+			m.value = mcp.Quote("sha256:" + hex.EncodeToString(sum[:]))
 		}
-		out.add(m.name, m.value)
+		out.Add(m.name, m.value)
 	}
-	return out.member()
+	return out.BytesOrNil()
 }
 
 // requestOf is a request for any crossing that the call c needs.
@@ -231,8 +232,8 @@ func (s *session) requestOf(ctx context.Context, c *call, boundary string, paylo
 		return holdfast.Request{}, fmt.Errorf("get a token: %w", err)
 	}
 	r := holdfast.Request{Boundary: boundary, Payload: payload, Token: token}
-	r.Traceparent, _ = text(c.meta.Get(metaTraceparent))
-	r.Tracestate, _ = text(c.meta.Get(metaTracestate))
+	r.Traceparent, _ = mcp.Text(c.meta.Get(mcp.MetaTraceparent))
+	r.Tracestate, _ = mcp.Text(c.meta.Get(mcp.MetaTracestate))
 	return r, nil
 }
 
@@ -255,21 +256,22 @@ func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) 
 	end := time.Now().Add(s.Wait)
 	c, err := s.readCall(m, p)
 	if err != nil {
-		return failure(m.ID, mcp.CodeBadParams, err.Error(), "")
+		return mcp.Failure(m.ID, mcp.CodeBadParams, err.Error(), "")
 	}
 	if !c.stateless && !s.greeted.Load() {
-		return failure(m.ID, errorcode.Refused, "the session is not initialized", "send initialize and wait for its answer")
+		return mcp.Failure(m.ID, errorcode.Refused, "the session is not initialized",
+			"send initialize and wait for its answer")
 	}
 	if err := s.unjudged(c); err != nil {
 		return s.refusal(c, nil, err, notBegun)
 	}
-	a := &act{s: s, f: f, c: c, token: s.expectProgress(f, c.meta.Get(metaProgress))}
+	a := &act{s: s, f: f, c: c, token: s.expectProgress(f, c.meta.Get(mcp.MetaProgress))}
 	if c.tool != "" {
 		var known bool
 		a.t, known, err = s.learn(ctx, f, c.tool, c.params)
 		c.unknown = err == nil && !known
 		if why := a.t.mismatch(c.Header, c.payload); why != "" {
-			return failure(m.ID, mcp.CodeHeaders, why, "")
+			return mcp.Failure(m.ID, mcp.CodeHeaders, why, "")
 		}
 	} else {
 		err = s.introduce(ctx)
@@ -296,16 +298,18 @@ func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) 
 // the client where one is not allowed.
 func (s *session) before(ctx context.Context, f *flight, c *call, end time.Time) []byte {
 	if c.beside != nil {
-		if line := s.permit(ctx, f, c, end, s.boundaryOf(callTool), c.beside, holdfast.Output{Body: []byte("{}")}); line != nil {
+		if line := s.permit(ctx, f, c, end, s.boundaryOf(mcp.MethodCallTool), c.beside,
+			holdfast.Output{Body: []byte("{}")}); line != nil {
 			return line
 		}
 	}
 	for _, key := range sorted(c.answers) {
 		q := c.state.Asked[key]
-		var payload object
-		payload.add("question", []byte(q.Params))
-		payload.add("answer", c.answers[key])
-		line := s.permit(ctx, f, c, end, methodBoundary("client", s.Server, q.Method), payload.bytes(), holdfast.Output{Body: c.answers[key]})
+		var payload mcp.Builder
+		payload.Add("question", []byte(q.Params))
+		payload.Add("answer", c.answers[key])
+		line := s.permit(ctx, f, c, end, methodBoundary("client", s.Server, q.Method), payload.Bytes(),
+			holdfast.Output{Body: c.answers[key]})
 		if line != nil {
 			return line
 		}

@@ -8,26 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// Names in a request's _meta. The first four belong to MCP since 2026-07-28,
-// where there is no handshake and each request says what it needs.
-const (
-	metaProtocol     = "io.modelcontextprotocol/protocolVersion"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
-	metaLogLevel     = "io.modelcontextprotocol/logLevel"
-	metaProgress     = "progressToken"
-	metaTraceparent  = "traceparent"
-	metaTracestate   = "tracestate"
-	metaBaggage      = "baggage"
-	metaIdempotency  = ownPrefix + "idempotency-key"
-
-	// ownPrefix marks what Holdfast itself says.
-	ownPrefix = "dev.holdfast/"
-)
-
-// statelessSince is the first protocol version without a handshake.
-const statelessSince = "2026-07-28"
-
 // paramNames is every parameter to which a method that passes gives a meaning.
 func paramNames() []string {
 	return []string{"name", "arguments", "_meta", "cursor", "capabilities", "task",
@@ -61,12 +41,13 @@ func readParams(m mcp.Message) (params, error) {
 		if p.meta, err = mcp.ReadObject(meta); err != nil {
 			return p, errors.New("params._meta is not an object")
 		}
-		if err := undisguised("params._meta", p.meta, metaCapabilities, metaProtocol, metaClientInfo, metaLogLevel, metaProgress); err != nil {
+		if err := undisguised("params._meta", p.meta, mcp.MetaCapabilities, mcp.MetaProtocol, mcp.MetaClientInfo,
+			mcp.MetaLogLevel, mcp.MetaProgress); err != nil {
 			return p, err
 		}
 	}
-	v, ok := text(p.meta.Get(metaProtocol))
-	p.stateless = ok && v >= statelessSince
+	v, ok := mcp.Text(p.meta.Get(mcp.MetaProtocol))
+	p.stateless = ok && v >= mcp.StatelessSince
 	return p, nil
 }
 
@@ -132,7 +113,7 @@ func (s *session) shownCapabilities(v []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out object
+	var out mcp.Builder
 	for _, c := range []struct {
 		method string
 		parts  []string
@@ -142,18 +123,18 @@ func (s *session) shownCapabilities(v []byte) ([]byte, error) {
 		if jsontext.Value(o.Get(name)).Kind() != '{' || !s.mayAsk(c.method) {
 			continue
 		}
-		var shown object
+		var shown mcp.Builder
 		for _, part := range c.parts {
 			if jsontext.Value(can[part]).Kind() == '{' {
-				shown.add(part, []byte("{}"))
+				shown.Add(part, []byte("{}"))
 			}
 		}
 		if changes := string(can["listChanged"]); name == "roots" && (changes == "true" || changes == "false") {
-			shown.add("listChanged", []byte(changes))
+			shown.Add("listChanged", []byte(changes))
 		}
-		out.add(name, shown.bytes())
+		out.Add(name, shown.Bytes())
 	}
-	return out.bytes(), nil
+	return out.Bytes(), nil
 }
 
 // abilities is what a client said it can be asked.

@@ -40,7 +40,7 @@ func (s *session) refuseLine(ctx context.Context, f *mcp.Fault) error {
 	if f.Response {
 		return nil
 	}
-	return s.say(ctx, mcp.IDKey(f.ID), failure(f.ID, f.Code, f.Why, f.Hint))
+	return s.say(ctx, mcp.IDKey(f.ID), mcp.Failure(f.ID, f.Code, f.Why, f.Hint))
 }
 
 // say writes a line to the client, for the request with the key to ("" for
@@ -54,7 +54,7 @@ func (s *session) say(ctx context.Context, to string, line []byte) error {
 func (s *session) request(ctx context.Context, m mcp.Message) error {
 	way := s.wayOf(m.Method)
 	if way == refused {
-		return s.say(ctx, m.Key(), failure(m.ID, mcp.CodeNoMethod,
+		return s.say(ctx, m.Key(), mcp.Failure(m.ID, mcp.CodeNoMethod,
 			fmt.Sprintf("holdfast does not pass %s: nothing judges it", m.Method), s.opening(m.Method)))
 	}
 	p, err := readParams(m)
@@ -63,11 +63,12 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 		passed, err = s.passed(m.Method, p)
 	}
 	if err != nil {
-		return s.say(ctx, m.Key(), failure(m.ID, mcp.CodeBadParams, err.Error(), ""))
+		return s.say(ctx, m.Key(), mcp.Failure(m.ID, mcp.CodeBadParams, err.Error(), ""))
 	}
 	reqctx, f, err := s.begin(ctx, m, way == crosses)
 	if err != nil {
-		return s.say(ctx, m.Key(), failure(m.ID, errorcode.Refused, err.Error(), "wait for an answer, then send it again under a new id"))
+		return s.say(ctx, m.Key(), mcp.Failure(m.ID, errorcode.Refused, err.Error(),
+			"wait for an answer, then send it again under a new id"))
 	}
 	if way != passes {
 		do := s.call
@@ -84,7 +85,7 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 	w, err := s.forward(f, m, passed)
 	if err != nil {
 		s.finish(f)
-		return s.say(ctx, m.Key(), failure(m.ID, errorcode.Refused, err.Error(), ""))
+		return s.say(ctx, m.Key(), mcp.Failure(m.ID, errorcode.Refused, err.Error(), ""))
 	}
 	s.spawn(func() {
 		defer s.finish(f)
@@ -126,36 +127,36 @@ func (s *session) forward(f *flight, m mcp.Message, passed []byte) (wait, error)
 func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, epoch uint64) []byte {
 	r, err := s.await(ctx, w)
 	if err != nil {
-		return failure(m.ID, errorcode.Refused, err.Error(), "")
+		return mcp.Failure(m.ID, errorcode.Refused, err.Error(), "")
 	}
 	if r.Error != nil {
 		if !s.familiar(r.Error) {
-			return failure(m.ID, errorcode.Refused, errMuted.Error(), "a new session can ask again")
+			return mcp.Failure(m.ID, errorcode.Refused, errMuted.Error(), "a new session can ask again")
 		}
 		return mcp.Message{ID: m.ID, Error: r.Error}.Line()
 	}
 	if why := unfinished(mcp.Get(r.Result, "resultType")); why != "" {
-		return failure(m.ID, errorcode.Refused, why, "")
+		return mcp.Failure(m.ID, errorcode.Refused, why, "")
 	}
 	result, err := unowned(r.Result)
 	if err != nil {
 		return s.failed(m.ID, fmt.Errorf("read the MCP server's answer: %w", err))
 	}
 	if result, err = s.guarded(m.Method, result); err != nil {
-		return failure(m.ID, errorcode.Refused, err.Error(), "a new session can ask again")
+		return mcp.Failure(m.ID, errorcode.Refused, err.Error(), "a new session can ask again")
 	}
 	switch m.Method {
 	case "initialize":
 		if result, err = s.muteServer(result); err == nil {
 			s.greet(p)
 		}
-	case discover:
+	case mcp.MethodDiscover:
 		if result, err = s.muteServer(result); err == nil {
 			s.greeted.Store(true)
 			result, err = forOne(p, result)
 		}
-	case listTools, listResources, listTemplates, listPrompts:
-		if m.Method == listTools {
+	case mcp.MethodListTools, mcp.MethodListResources, mcp.MethodListTemplates, mcp.MethodListPrompts:
+		if m.Method == mcp.MethodListTools {
 			result, err = s.listed(ctx, p, result, epoch)
 		} else {
 			result, err = s.catalogue(ctx, m.Method, result)
@@ -170,7 +171,7 @@ func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, ep
 	if err != nil {
 		return s.failed(m.ID, err)
 	}
-	return respond(m.ID, result)
+	return mcp.Respond(m.ID, result)
 }
 
 // greet keeps what the client said of itself in a handshake that the server has
@@ -202,15 +203,15 @@ func (s *session) notified(m mcp.Message) {
 // initialized tells the server that the client is ready.
 func (s *session) initialized(m mcp.Message) {
 	p, err := readParams(m)
-	var note object
+	var note mcp.Builder
 	if err == nil {
 		var meta []byte
 		meta, err = s.handshake(p)
-		note.add("_meta", meta)
+		note.Add("_meta", meta)
 	}
 	if err != nil {
 		s.odd("a notification of the MCP client was not passed", "method", m.Method, "why", err.Error())
-	} else if !s.toServer.offer("", mcp.Message{Method: m.Method, Params: note.member()}.Line()) {
+	} else if !s.toServer.offer("", mcp.Message{Method: m.Method, Params: note.BytesOrNil()}.Line()) {
 		s.odd("the MCP server does not read; a notification was dropped", "method", m.Method)
 	}
 }

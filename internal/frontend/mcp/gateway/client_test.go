@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 )
 
 // front is a client that keeps what each line belongs to.
@@ -68,44 +69,44 @@ func (c *front) hears(t *testing.T, want ...string) {
 // is, where one request alone can be meant.
 func TestLinesSayWhatTheyBelongTo(t *testing.T) {
 	c := &front{in: make(chan mcp.Message), out: make(chan string, 100), gone: make(chan struct{})}
-	s, server := pair()
+	s, server := gatewaytest.Pair()
 	k, done := newTable(), make(chan error, 1)
 	k.listed["client/fs/*"] = holdfast.Contract{Boundary: "client/fs/*", Risk: holdfast.Medium}
 	cfg := Config{Kernel: k, Server: "fs", Token: goodToken}
 	waiting(5 * time.Second)(&cfg)
 	go func() { done <- Serve(t.Context(), c, s, cfg) }()
 	c.says(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{"elicitation":{},"roots":{}}}}`, nil)
-	server.next(t)
-	server.send(t, welcome)
+	server.Next(t)
+	server.Send(t, welcome)
 	c.hears(t, "n0", `"id":0`)
 	call := func(id int, name string) string {
 		c.says(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"_meta":{"progressToken":"same"}}}`, id, name), nil)
 		if id == 1 {
-			l := server.next(t)
-			server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"tools":[`+reads+`,`+moves+`,`+
+			l := server.Next(t)
+			server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"tools":[`+reads+`,`+moves+`,`+
 				`{"name":"at","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}]}}`)
 		}
 		if name == "mv" {
 			return ""
 		}
-		return idOf(t, server.next(t))
+		return idOf(t, server.Next(t))
 	}
 	one := call(1, "cat")
 	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`
-	server.send(t, log)
+	server.Send(t, log)
 	c.hears(t, "n1", "notifications/message")
-	server.send(t, `{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+	server.Send(t, `{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
 	c.hears(t, "n1", `"method":"roots/list"`)
 	two := call(2, "cat")
-	server.send(t, log)
+	server.Send(t, log)
 	c.hears(t, "", "notifications/message")
 	// Two calls with one token of the client's are told apart.
-	server.send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}`)
+	server.Send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}`)
 	c.hears(t, "n2", `"progressToken":"same"`)
-	server.send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
+	server.Send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
 	c.hears(t, "n1", `"progressToken":"same"`)
 	for i, id := range []string{one, two} {
-		server.send(t, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`)
+		server.Send(t, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`)
 		c.hears(t, fmt.Sprintf("n%d", i+1), `"content":[]`)
 	}
 	call(3, "mv")
@@ -113,7 +114,7 @@ func TestLinesSayWhatTheyBelongTo(t *testing.T) {
 	c.hears(t, "n3", "")
 	k.decide("r1", true)
 	c.hears(t, "n3", "notifications/cancelled")
-	server.next(t)
+	server.Next(t)
 	// What a header says is what the tool gets.
 	for id, h := range map[int]map[string]string{10: {}, 11: {"mcp-param-r": "us"}, 12: {"mcp-param-r": "eu"}} {
 		c.says(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"at","arguments":{"r":"eu"}}}`, id), h)
@@ -121,7 +122,7 @@ func TestLinesSayWhatTheyBelongTo(t *testing.T) {
 			c.hears(t, fmt.Sprintf("n%d", id), `"code":-32020`, "mcp-param-r")
 			continue
 		}
-		wantText(t, server.next(t), `"name":"at"`)
+		wantText(t, server.Next(t), `"name":"at"`)
 	}
 	c.Close()
 	if err := <-done; err != nil {

@@ -37,8 +37,8 @@ func leavesNothing(t *testing.T, f func(wires)) {
 	w := newWires(t)
 	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	f(w)
-	eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= goroutines })
-	eventually(t, "descriptors are left", func() bool { return descriptors(t) <= files })
+	gatewaytest.Eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= goroutines })
+	gatewaytest.Eventually(t, "descriptors are left", func() bool { return descriptors(t) <= files })
 }
 
 // ends is the far end of a connection through the kernel of this machine.

@@ -64,22 +64,22 @@ func (s *session) badLine(f *mcp.Fault) {
 // same.
 func (s *session) told(ctx context.Context, m mcp.Message) {
 	switch m.Method {
-	case progressMessage:
+	case mcp.MethodProgress:
 		s.progress(ctx, m.Params)
 	case "notifications/message":
 		s.logged(ctx, m.Params)
 	case "notifications/tools/list_changed":
 		s.tools.changed()
-		s.changed(ctx, m, "toolsListChanged", object{})
+		s.changed(ctx, m, "toolsListChanged", mcp.Builder{})
 	case "notifications/prompts/list_changed":
-		s.changed(ctx, m, "promptsListChanged", object{})
+		s.changed(ctx, m, "promptsListChanged", mcp.Builder{})
 	case "notifications/resources/list_changed":
-		s.changed(ctx, m, "resourcesListChanged", object{})
+		s.changed(ctx, m, "resourcesListChanged", mcp.Builder{})
 	case "notifications/resources/updated":
 		s.updated(ctx, m)
 	case "notifications/subscriptions/acknowledged":
 		s.acknowledged(ctx, m)
-	case cancelledMessage:
+	case mcp.MethodCancelled:
 		s.withdrawQuestion(mcp.Get(m.Params, "requestId"))
 	case "notifications/elicitation/complete":
 		s.elicited(ctx, m)
@@ -90,14 +90,14 @@ func (s *session) told(ctx context.Context, m mcp.Message) {
 
 // elicited passes on that a person has done what the server asked for.
 func (s *session) elicited(ctx context.Context, m mcp.Message) {
-	id, err := word(mcp.Get(m.Params, "elicitationId"), maxWord)
+	id, err := word(mcp.Get(m.Params, "elicitationId"), mcp.MaxWord)
 	if err != nil || !s.mayAsk(askElicit) {
 		s.odd("a notification of the MCP server was not passed", "method", m.Method)
 		return
 	}
-	var p object
-	p.add("elicitationId", id)
-	s.pass(ctx, s.related(), mcp.Message{Method: m.Method, Params: p.bytes()})
+	var p mcp.Builder
+	p.Add("elicitationId", id)
+	s.pass(ctx, s.related(), mcp.Message{Method: m.Method, Params: p.Bytes()})
 }
 
 // logged passes on a log message.
@@ -108,20 +108,20 @@ func (s *session) logged(ctx context.Context, params []byte) {
 		s.odd("a log message of the MCP server was not passed", "why", "it is none, or a result under way may be withheld")
 		return
 	}
-	var p object
-	p.add("level", severity)
-	if w, err := word(said["logger"], maxWord); err == nil {
-		p.add("logger", w)
+	var p mcp.Builder
+	p.Add("level", severity)
+	if w, err := word(said["logger"], mcp.MaxWord); err == nil {
+		p.Add("logger", w)
 	}
-	p.add("data", said["data"])
-	s.pass(ctx, s.related(), mcp.Message{Method: "notifications/message", Params: p.bytes()})
+	p.Add("data", said["data"])
+	s.pass(ctx, s.related(), mcp.Message{Method: "notifications/message", Params: p.Bytes()})
 }
 
 // progress passes on progress: of a call in flight, under the token that its
 // client gave.
 func (s *session) progress(ctx context.Context, params []byte) {
 	said := mcp.Fields(params)
-	f, done := s.progressing(said[metaProgress]), number(said["progress"])
+	f, done := s.progressing(said[mcp.MetaProgress]), number(said["progress"])
 	if f == nil || done == nil {
 		s.odd("progress of the MCP server was not passed", "why", "it is of no call in flight, or no number")
 		return
@@ -130,16 +130,16 @@ func (s *session) progress(ctx context.Context, params []byte) {
 	if done = s.further(f, done, closed); done == nil {
 		return // the client was told of more: progress only grows
 	}
-	var p object
-	p.add(metaProgress, f.token)
-	p.add("progress", done)
+	var p mcp.Builder
+	p.Add(mcp.MetaProgress, f.token)
+	p.Add("progress", done)
 	if !closed {
-		p.add("total", number(said["total"]))
-		if w, err := word(said["message"], maxWord); err == nil {
-			p.add("message", w)
+		p.Add("total", number(said["total"]))
+		if w, err := word(said["message"], mcp.MaxWord); err == nil {
+			p.Add("message", w)
 		}
 	}
-	s.pass(ctx, f.key, mcp.Message{Method: progressMessage, Params: p.bytes()})
+	s.pass(ctx, f.key, mcp.Message{Method: mcp.MethodProgress, Params: p.Bytes()})
 }
 
 // further is the number by which the client hears that a call goes on, nil where

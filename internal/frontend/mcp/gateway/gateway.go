@@ -82,9 +82,8 @@ type Unanswered interface {
 // it came to.
 type Contained interface{ Contained() }
 
-// Client is one MCP client, as a front brings it: standard input and output,
-// one HTTP session, the one of all stateless HTTP requests of an identity, or
-// the router's side of one server.
+// Client is one MCP client: a stream of lines, an HTTP session, all stateless
+// HTTP requests of an identity, or a router's side of one server.
 type Client interface {
 	// Next returns the client's next message; a *mcp.Fault for a line that
 	// was refused, after which Next goes on; io.EOF when the client has
@@ -98,6 +97,38 @@ type Client interface {
 	Close() error
 }
 
+// Load counts what the requests of a client keep, together with those of other
+// clients. Its methods are called from many goroutines.
+type Load interface {
+	// AddRequest counts a request of n bytes. Its error reports that there is no
+	// room, and is for people.
+	AddRequest(n int) error
+	// RemoveRequest ends what AddRequest counted.
+	RemoveRequest(n int)
+	// AddAnswer counts n bytes of an answer that came. A negative n removes them.
+	AddAnswer(n int)
+	// Full returns what to wait for before another answer is read, nil for
+	// nothing.
+	Full() <-chan struct{}
+}
+
+// LoadOf returns the load that the requests of a client count for. A client has
+// one of its own, without bounds, unless it has a method Load.
+func LoadOf(c Client) Load {
+	if shared, ok := c.(interface{ Load() Load }); ok {
+		return shared.Load()
+	}
+	return unbounded{}
+}
+
+// unbounded is a Load with room for everything.
+type unbounded struct{}
+
+func (unbounded) AddRequest(int) error  { return nil }
+func (unbounded) RemoveRequest(int)     {}
+func (unbounded) AddAnswer(int)         {}
+func (unbounded) Full() <-chan struct{} { return nil }
+
 // Lines is the client at the far end of a stream of lines. Where rw is no
 // io.Closer, nothing can end a Next or a Write that waits for it.
 func Lines(rw io.ReadWriter) Client { return &stream{Reader: mcp.NewReader(rw), rw: rw} }
@@ -108,8 +139,8 @@ type stream struct {
 	rw io.ReadWriter
 }
 
-// errNotCloser is what a stream that nothing can close answers to Close.
-var errNotCloser = errors.New("the client's stream cannot be closed")
+// ErrNotCloser is the error of closing a stream that nothing can close.
+var ErrNotCloser = errors.New("the client's stream cannot be closed")
 
 func (c *stream) Write(_ string, line []byte) error {
 	_, err := c.rw.Write(append(line, '\n'))
@@ -120,7 +151,7 @@ func (c *stream) Close() error {
 	if closer, ok := c.rw.(io.Closer); ok {
 		return closer.Close()
 	}
-	return errNotCloser
+	return ErrNotCloser
 }
 
 // DefaultMaxInFlight is how many requests of one client may wait at once.
@@ -176,9 +207,6 @@ type Config struct {
 	// stack. It masks both, which may quote anybody, before it writes them
 	// anywhere. The session has ended then. nil writes them to Log.
 	Panicked func(what, stack string)
-	// load is what the client shares with others: a router's cores have it
-	// of the router's client.
-	load *load
 }
 
 // ErrServerEnded is in the chain of Serve's error when the server went first.
@@ -192,17 +220,15 @@ var ErrServerEnded = errors.New("the MCP server ended")
 // been settled and no goroutine is left, except one that reads a client which
 // nothing can close.
 func Serve(ctx context.Context, client Client, server Conn, c Config) error {
-	c, err := c.complete()
+	c, err := c.Complete()
 	if err != nil {
 		return errors.Join(err, server.Close())
-	}
-	if c.load == nil {
-		c.load = loadOf(client)
 	}
 	return newSession(client, server, c).run(ctx)
 }
 
-func (c Config) complete() (Config, error) {
+// Complete returns the configuration with its defaults, or why it is invalid.
+func (c Config) Complete() (Config, error) {
 	usage := func(why string) error {
 		return &holdfast.Error{Kind: holdfast.KindUsage, Why: why}
 	}
@@ -240,7 +266,7 @@ func (c Config) complete() (Config, error) {
 		c.Traceparent = func(context.Context) string { return "" }
 	}
 	if c.Panicked == nil {
-		c.Panicked = panicTo(c.Log)
+		c.Panicked = mcp.LogPanic(c.Log)
 	}
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
@@ -22,7 +23,7 @@ func unowned(v []byte) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			if name, _ := text(raw); own(name) {
+			if name, _ := mcp.Text(raw); own(name) {
 				dropped = true
 				if err := dec.SkipValue(); err != nil {
 					return nil, err
@@ -69,7 +70,7 @@ func copyToken(enc *jsontext.Encoder, dec *jsontext.Decoder) error {
 func genuineError(e []byte) []byte {
 	clean, err := unowned(e)
 	if err != nil {
-		return encode(struct {
+		return mcp.Encode(struct {
 			Code    int    `json:"code"`
 			Message string `json:"message"`
 		}{errorcode.Refused, "the MCP server answered with an error that cannot be read"})

@@ -69,7 +69,7 @@ func sameValue(said string, arg []byte) bool {
 	}
 	switch jsontext.Value(arg).Kind() {
 	case '"':
-		s, _ := text(arg)
+		s, _ := mcp.Text(arg)
 		return s == said
 	case 't', 'f':
 		return said == string(arg)

@@ -125,14 +125,14 @@ func (s *session) meanwhile(ctx context.Context, f *flight, c *call, o *holdfast
 func (s *session) point(ctx context.Context, f *flight, c *call, o *holdfast.Outcome, mode string, stop context.CancelCauseFunc) {
 	m, err := s.askClient(ctx, f.key, askElicit, s.elicitation(c, o, mode))
 	if mode == "url" {
-		var p object
-		p.add("elicitationId", quote(o.Review))
-		s.toClient.offer(f.key, mcp.Message{Method: "notifications/elicitation/complete", Params: p.bytes()}.Line())
+		var p mcp.Builder
+		p.Add("elicitationId", mcp.Quote(o.Review))
+		s.toClient.offer(f.key, mcp.Message{Method: "notifications/elicitation/complete", Params: p.Bytes()}.Line())
 	}
 	if err != nil || m.Error != nil {
 		return
 	}
-	if action, _ := text(mcp.Get(m.Result, "action")); action != "accept" {
+	if action, _ := mcp.Text(mcp.Get(m.Result, "action")); action != "accept" {
 		stop(errDeclined)
 	}
 }
@@ -146,23 +146,23 @@ func (s *session) elicitation(c *call, o *holdfast.Outcome, mode string) []byte 
 		why = "a person must decide"
 	}
 	message := fmt.Sprintf("Holdfast holds %s for a person: %s. Nothing has been done.\nReview %s", o.Boundary, why, o.Review)
-	var p object
+	var p mcp.Builder
 	if mode == "url" {
-		p.add("mode", quote("url"))
-		p.add("message", quote(message+". Decide on the page; opening it decides nothing. Or: "+s.ReviewHint(o.Review)))
-		p.add("url", quote(page))
-		p.add("elicitationId", quote(o.Review))
-		return p.bytes()
+		p.Add("mode", mcp.Quote("url"))
+		p.Add("message", mcp.Quote(message+". Decide on the page; opening it decides nothing. Or: "+s.ReviewHint(o.Review)))
+		p.Add("url", mcp.Quote(page))
+		p.Add("elicitationId", mcp.Quote(o.Review))
+		return p.Bytes()
 	}
 	if page != "" {
 		page = " at " + page + ", or"
 	}
 	if c.stateless {
-		p.add("mode", quote("form"))
+		p.Add("mode", mcp.Quote("form"))
 	}
-	p.add("message", quote(message+". Decide first,"+page+" with: "+s.ReviewHint(o.Review)+"\nThen confirm here. What you answer here decides nothing."))
-	p.add("requestedSchema", []byte(`{"type":"object","properties":{}}`))
-	return p.bytes()
+	p.Add("message", mcp.Quote(message+". Decide first,"+page+" with: "+s.ReviewHint(o.Review)+"\nThen confirm here. What you answer here decides nothing."))
+	p.Add("requestedSchema", []byte(`{"type":"object","properties":{}}`))
+	return p.Bytes()
 }
 
 // tellWaiting says to a client that wants to hear of progress that its request
@@ -176,11 +176,11 @@ func (s *session) tellWaiting(f *flight, review string) {
 	if token == nil {
 		return
 	}
-	var p object
-	p.add(metaProgress, token)
-	p.add("progress", strconv.AppendFloat(nil, float64(n)*waitStep, 'g', -1, 64))
-	p.add("message", quote("waiting for a person to decide review "+review))
-	s.toClient.offer(f.key, mcp.Message{Method: progressMessage, Params: p.bytes()}.Line())
+	var p mcp.Builder
+	p.Add(mcp.MetaProgress, token)
+	p.Add("progress", strconv.AppendFloat(nil, float64(n)*waitStep, 'g', -1, 64))
+	p.Add("message", mcp.Quote("waiting for a person to decide review "+review))
+	s.toClient.offer(f.key, mcp.Message{Method: mcp.MethodProgress, Params: p.Bytes()}.Line())
 }
 
 // waitStep is by how much the progress of a request that waits grows.
@@ -202,15 +202,15 @@ func (s *session) onHold(c *call, o *holdfast.Outcome) []byte {
 		s.odd("a hold could not be pointed to", "why", err.Error())
 		return s.pending(c, o)
 	}
-	var one, asks, out object
-	one.add("method", quote(askElicit))
-	one.add("params", s.elicitation(c, o, mode))
-	asks.add(approvalKey, one.bytes())
-	out.add("resultType", quote("input_required"))
-	out.add("inputRequests", asks.bytes())
-	out.add("requestState", quote(sealed))
-	out.add("_meta", encode(s.aboutHold(o)))
-	return respond(c.ID, out.bytes())
+	var one, asks, out mcp.Builder
+	one.Add("method", mcp.Quote(askElicit))
+	one.Add("params", s.elicitation(c, o, mode))
+	asks.Add(approvalKey, one.Bytes())
+	out.Add("resultType", mcp.Quote("input_required"))
+	out.Add("inputRequests", asks.Bytes())
+	out.Add("requestState", mcp.Quote(sealed))
+	out.Add("_meta", mcp.Encode(s.aboutHold(o)))
+	return mcp.Respond(c.ID, out.Bytes())
 }
 
 // aboutHold is the meta of a hold.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 )
 
 const moves = `{"name":"mv","inputSchema":{"type":"object"}}`
@@ -31,26 +32,26 @@ func waiting(d time.Duration) func(*Config) {
 // listed answers the gateway's own tools/list.
 func (g *rig) listed(t *testing.T, tools string) {
 	t.Helper()
-	l := g.server.next(t)
+	l := g.server.Next(t)
 	wantText(t, l, `"method":"tools/list"`)
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"tools":[`+tools+`]}}`)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"tools":[`+tools+`]}}`)
 }
 
 // holdByURL brings a rig to a call that is pointed to its page, and returns the
 // state.
 func holdByURL(t *testing.T, g *rig, id int, args string) string {
 	t.Helper()
-	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mv","arguments":%s,%s}}`, id, args, modern(`{"url":{}}`)))
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mv","arguments":%s,%s}}`, id, args, modern(`{"url":{}}`)))
 	if id == 1 {
 		g.listed(t, moves)
 	}
-	l := g.client.next(t)
+	l := g.client.Next(t)
 	wantText(t, l, fmt.Sprintf(`"id":%d`, id), `"resultType":"input_required"`, `"method":"elicitation/create"`, `"mode":"url"`,
 		`"url":"http://127.0.0.1:7411/review/r`, "opening it decides nothing", `"dev.holdfast/review":"r`)
 	if strings.Contains(l, "secret-argument") {
 		t.Errorf("the question says what the call would do: %s", l)
 	}
-	state, _ := text(mcp.Get([]byte(l), "result", "requestState"))
+	state, _ := mcp.Text(mcp.Get([]byte(l), "result", "requestState"))
 	return state
 }
 
@@ -67,7 +68,8 @@ const (
 // waits waits until n crossings were asked for.
 func (k *table) waits(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("no %d crossings", n), func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.crossings >= n })
+	gatewaytest.Eventually(t, fmt.Sprintf("no %d crossings", n),
+		func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.crossings >= n })
 }
 
 // TestHold_D11_by_url: the client is pointed to the page, comes back, waits, and
@@ -75,20 +77,20 @@ func (k *table) waits(t *testing.T, n int) {
 func TestHold_D11_by_url(t *testing.T) {
 	g := start(t, newTable(), waiting(MaxWait))
 	state := holdByURL(t, g, 1, args)
-	g.client.send(t, retry(2, args, state, accepted))
+	g.client.Send(t, retry(2, args, state, accepted))
 	g.k.waits(t, 2)
 	g.k.decide("r1", true)
-	l := g.server.next(t)
+	l := g.server.Next(t)
 	wantText(t, l, `"method":"tools/call","params":{"name":"mv","arguments":{"a":"secret-argument"},"_meta":`)
 	if strings.Contains(l, "requestState") || strings.Contains(l, "inputResponses") {
 		t.Errorf("the server learns of the hold: %s", l)
 	}
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[]}}`)
-	wantText(t, g.client.next(t), `"id":2`, `"content":[]`)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[]}}`)
+	wantText(t, g.client.Next(t), `"id":2`, `"content":[]`)
 	// The same state again is another request, and is held anew.
-	g.client.send(t, retry(3, args, state, accepted))
+	g.client.Send(t, retry(3, args, state, accepted))
 	g.k.waits(t, 4)
-	g.client.w.Close()
+	g.client.Input.Close()
 	g.wait(t)
 	if len(g.k.outputs) != 1 {
 		t.Errorf("%d acts under one approval", len(g.k.outputs))
@@ -113,8 +115,9 @@ func TestHold_D11_yes_decides_nothing(t *testing.T) {
 			g := start(t, newTable(), waiting(c.wait))
 			state := holdByURL(t, g, 1, args)
 			began := time.Now()
-			g.client.send(t, retry(2, args, state, c.responses))
-			wantText(t, g.client.next(t), `"id":2`, "held for review, nothing has been done", "a person decides at: http://127.0.0.1:7411/review/r1",
+			g.client.Send(t, retry(2, args, state, c.responses))
+			wantText(t, g.client.Next(t), `"id":2`, "held for review, nothing has been done",
+				"a person decides at: http://127.0.0.1:7411/review/r1",
 				"holdfast review approve r1", `"dev.holdfast/page":"http://127.0.0.1:7411/review/r1"`, `"isError":true`)
 			if d := time.Since(began); d >= MaxWait {
 				t.Errorf("it took %s", d)
@@ -147,19 +150,20 @@ func TestHold_D11_states_that_are_refused(t *testing.T) {
 	refused := func(what, args, state string, why string) {
 		t.Helper()
 		id++
-		g.client.send(t, retry(id, args, state, accepted))
-		if l := g.client.next(t); !strings.Contains(l, `"code":-32602`) || !strings.Contains(l, why) || !strings.Contains(l, fmt.Sprintf(`"id":%d`, id)) {
+		g.client.Send(t, retry(id, args, state, accepted))
+		if l := g.client.Next(t); !strings.Contains(l, `"code":-32602`) || !strings.Contains(l, why) ||
+			!strings.Contains(l, fmt.Sprintf(`"id":%d`, id)) {
 			t.Errorf("%s: %s", what, l)
 		}
 	}
 	refused("other arguments", `{"a":"other"}`, state, "given out for another request")
 	refused("the same arguments in other bytes", `{"a": "secret-argument"}`, state, "given out for another request")
 	id++
-	g.client.send(t, strings.Replace(retry(id, args, state, accepted), `"name":"mv"`, `"name":"cat"`, 1))
-	wantText(t, g.client.next(t), `"code":-32602`, "given out for another request")
+	g.client.Send(t, strings.Replace(retry(id, args, state, accepted), `"name":"mv"`, `"name":"cat"`, 1))
+	wantText(t, g.client.Next(t), `"code":-32602`, "given out for another request")
 	id++
-	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"a":"secret-argument","requestState":%q,%s}}`, id, state, modern(`{"url":{}}`)))
-	wantText(t, g.client.next(t), `"code":-32602`, "given out for another request")
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"a":"secret-argument","requestState":%q,%s}}`, id, state, modern(`{"url":{}}`)))
+	wantText(t, g.client.Next(t), `"code":-32602`, "given out for another request")
 	refused("another key", args, other, "not given out here, or was changed")
 	refused("expired", args, expired, "has expired")
 	refused("empty", args, "", "not given out here")
@@ -175,8 +179,8 @@ func TestHold_D11_states_that_are_refused(t *testing.T) {
 	if g.k.crossings != 1 {
 		t.Errorf("%d crossings were made", g.k.crossings)
 	}
-	g.client.send(t, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"mv","requestState":7,`+modern(`{}`)+`}}`)
-	wantText(t, g.client.next(t), `"code":-32602`, "requestState is not the string")
+	g.client.Send(t, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"mv","requestState":7,`+modern(`{}`)+`}}`)
+	wantText(t, g.client.Next(t), `"code":-32602`, "requestState is not the string")
 }
 
 // TestHold_D11_by_form: a client that cannot open addresses confirms that a
@@ -184,9 +188,9 @@ func TestHold_D11_states_that_are_refused(t *testing.T) {
 func TestHold_D11_by_form(t *testing.T) {
 	for elicitation, mode := range map[string]string{`{}`: "form", `{"form":{}}`: "form", `{"form":{},"url":{}}`: "url", `{"url":{}}`: "url", `7`: ""} {
 		g := start(t, newTable(), waiting(0))
-		g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mv",`+modern(elicitation)+`}}`)
+		g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mv",`+modern(elicitation)+`}}`)
 		g.listed(t, moves)
-		l := g.client.next(t)
+		l := g.client.Next(t)
 		if mode == "" {
 			wantText(t, l, "held for review, nothing has been done")
 			continue
@@ -198,19 +202,19 @@ func TestHold_D11_by_form(t *testing.T) {
 	}
 	// Without a page there is nothing to open.
 	g := start(t, newTable(), waiting(0), func(c *Config) { c.Page = nil })
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mv",`+modern(`{"url":{}}`)+`}}`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mv",`+modern(`{"url":{}}`)+`}}`)
 	g.listed(t, moves)
-	wantText(t, g.client.next(t), "held for review, nothing has been done")
+	wantText(t, g.client.Next(t), "held for review, nothing has been done")
 }
 
 // session brings a rig to a session of 2025-11-25 with a tool that is held.
 func (g *rig) session(t *testing.T, capabilities string) {
 	t.Helper()
-	g.client.send(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`}}`)
-	g.server.next(t)
-	g.server.send(t, welcome)
-	g.client.next(t)
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mv","arguments":`+args+`,"_meta":{"progressToken":"p"}}}`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`}}`)
+	g.server.Next(t)
+	g.server.Send(t, welcome)
+	g.client.Next(t)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mv","arguments":`+args+`,"_meta":{"progressToken":"p"}}}`)
 	g.listed(t, moves)
 }
 
@@ -218,7 +222,7 @@ func (g *rig) session(t *testing.T, capabilities string) {
 func TestHold_D11_in_a_session(t *testing.T) {
 	const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1e-06,"message":"waiting for a person to decide review r1"}}`
 	sorted := func(t *testing.T, g *rig) (question string) {
-		a, b := g.client.next(t), g.client.next(t)
+		a, b := g.client.Next(t), g.client.Next(t)
 		if a != progress {
 			a, b = b, a
 		}
@@ -233,14 +237,14 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		g.session(t, `{"elicitation":{"url":{}}}`)
 		wantText(t, sorted(t, g), `"mode":"url"`, `"url":"http://127.0.0.1:7411/review/r1","elicitationId":"r1"`)
 		g.k.decide("r1", true)
-		wantText(t, g.client.next(t), `"method":"notifications/cancelled","params":{"requestId":"holdfast-1"}`)
-		wantText(t, g.client.next(t), `"method":"notifications/elicitation/complete","params":{"elicitationId":"r1"}`)
-		l := g.server.next(t)
-		g.server.send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":0}}`)
-		g.server.send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
-		g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[]}}`)
-		wantText(t, g.client.next(t), `"progress":1}`)
-		wantText(t, g.client.next(t), `"id":1`, `"content":[]`)
+		wantText(t, g.client.Next(t), `"method":"notifications/cancelled","params":{"requestId":"holdfast-1"}`)
+		wantText(t, g.client.Next(t), `"method":"notifications/elicitation/complete","params":{"elicitationId":"r1"}`)
+		l := g.server.Next(t)
+		g.server.Send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":0}}`)
+		g.server.Send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
+		g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[]}}`)
+		wantText(t, g.client.Next(t), `"progress":1}`)
+		wantText(t, g.client.Next(t), `"id":1`, `"content":[]`)
 	})
 	t.Run("form, accepted before", bubbled(func(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
@@ -248,36 +252,36 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		if l := sorted(t, g); strings.Contains(l, `"mode"`) {
 			t.Errorf("an old client reads a mode: %s", l)
 		}
-		g.client.send(t, `{"jsonrpc":"2.0","id":"holdfast-1","result":{"action":"accept","content":{}}}`)
+		g.client.Send(t, `{"jsonrpc":"2.0","id":"holdfast-1","result":{"action":"accept","content":{}}}`)
 		time.Sleep(20 * time.Millisecond)
 		if len(g.k.outputs) != 0 {
 			t.Error("the client decided")
 		}
 		g.k.decide("r1", true)
-		g.server.next(t)
+		g.server.Next(t)
 	}))
 	t.Run("declined", func(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
 		sorted(t, g)
-		g.client.send(t, `{"jsonrpc":"2.0","id":"holdfast-1","result":{"action":"decline"}}`)
-		wantText(t, g.client.next(t), `"id":1`, "held for review, nothing has been done")
+		g.client.Send(t, `{"jsonrpc":"2.0","id":"holdfast-1","result":{"action":"decline"}}`)
+		wantText(t, g.client.Next(t), `"id":1`, "held for review, nothing has been done")
 	})
 	t.Run("in vain", bubbled(func(t *testing.T) {
 		g := start(t, newTable(), waiting(50*time.Millisecond))
 		g.session(t, `{}`)
-		if l := g.client.next(t); l != progress {
+		if l := g.client.Next(t); l != progress {
 			t.Errorf("no progress: %s", l)
 		}
-		wantText(t, g.client.next(t), `"id":1`, "held for review, nothing has been done")
+		wantText(t, g.client.Next(t), `"id":1`, "held for review, nothing has been done")
 	}))
 	t.Run("cancelled", func(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{}`)
-		g.client.next(t)
-		g.client.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		g.client.send(t, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
-		wantText(t, g.server.next(t), `"method":"ping"`)
+		g.client.Next(t)
+		g.client.Send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		g.client.Send(t, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		wantText(t, g.server.Next(t), `"method":"ping"`)
 		if g.k.reviews["mcp/fs/mv\x00"+args] != "r1" {
 			t.Error("the review is gone")
 		}
@@ -286,7 +290,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
 		sorted(t, g)
-		g.client.w.Close()
+		g.client.Input.Close()
 		began := time.Now()
 		if err := g.wait(t); err != nil || time.Since(began) >= MaxWait {
 			t.Errorf("Serve took %s: %v", time.Since(began), err)
@@ -301,16 +305,16 @@ func TestHold_D11_two_wait_for_one_approval(t *testing.T) { synctest.Test(t, hol
 func holdTwo(t *testing.T) {
 	g := start(t, newTable(), waiting(500*time.Millisecond))
 	g.session(t, `{}`)
-	g.client.next(t)
-	g.client.send(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mv","arguments":`+args+`}}`)
+	g.client.Next(t)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mv","arguments":`+args+`}}`)
 	g.k.waits(t, 2)
 	g.k.decide("r1", true)
-	l := g.server.next(t)
-	wantText(t, g.client.next(t), "held for review, nothing has been done")
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[]}}`)
-	wantText(t, g.client.next(t), `"content":[]`)
-	g.client.w.Close()
-	for l := range g.server.lines {
+	l := g.server.Next(t)
+	wantText(t, g.client.Next(t), "held for review, nothing has been done")
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[]}}`)
+	wantText(t, g.client.Next(t), `"content":[]`)
+	g.client.Input.Close()
+	for l := range g.server.Lines {
 		t.Errorf("more to the server: %s", l)
 	}
 }
@@ -320,28 +324,28 @@ func holdTwo(t *testing.T) {
 func TestHold_D11_what_stands_beside_waits_too(t *testing.T) {
 	g := start(t, newTable(), waiting(MaxWait))
 	g.k.listed["mcp/fs/tools/call"] = holdfast.Contract{Boundary: "mcp/fs/tools/call", Risk: holdfast.High}
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","x":1,`+modern(`7`)+`}}`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","x":1,`+modern(`7`)+`}}`)
 	g.listed(t, reads)
 	g.k.waits(t, 1)
 	if r := g.k.requests[0]; r.Boundary != "mcp/fs/tools/call" || string(r.Payload) != `{"x":1}` {
 		t.Errorf("the kernel was asked %s %s", r.Boundary, r.Payload)
 	}
 	g.k.decide("r1", true)
-	wantText(t, g.server.next(t), `"name":"cat","arguments":{},"x":1`)
+	wantText(t, g.server.Next(t), `"name":"cat","arguments":{},"x":1`)
 }
 
 // TestWaitIsBounded: no call waits longer than clients do.
 func TestWaitIsBounded(t *testing.T) {
 	for _, d := range []time.Duration{-1, MaxWait + 1} {
-		c, _ := pair()
-		s, _ := pair()
+		c, _ := gatewaytest.Pair()
+		s, _ := gatewaytest.Pair()
 		err := Serve(t.Context(), Lines(struct{ io.ReadWriter }{c}), s, Config{Kernel: newTable(), Server: "fs", Token: goodToken, Wait: d})
 		if holdfast.KindOf(err) != holdfast.KindUsage {
 			t.Errorf("%s: %v", d, err)
 		}
 	}
-	c, _ := pair()
-	s, _ := pair()
+	c, _ := gatewaytest.Pair()
+	s, _ := gatewaytest.Pair()
 	if err := Serve(t.Context(), Lines(c), s, Config{Kernel: newTable(), Server: "fs", Token: goodToken, Seal: []byte("short")}); holdfast.KindOf(err) != holdfast.KindUsage {
 		t.Errorf("a short key: %v", err)
 	}

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -27,14 +27,14 @@ const (
 // greet brings a rig to where "cat" is known; the server's next id is 3.
 func (g *rig) greet(t *testing.T) *rig {
 	t.Helper()
-	g.client.send(t, hello)
-	g.server.next(t)
-	g.server.send(t, welcome)
-	g.client.next(t)
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`)
-	g.client.next(t)
+	g.client.Send(t, hello)
+	g.server.Next(t)
+	g.server.Send(t, welcome)
+	g.client.Next(t)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`)
+	g.client.Next(t)
 	return g
 }
 
@@ -57,16 +57,6 @@ func bubbled(f func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { synctest.Test(t, f) }
 }
 
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Error(what)
-}
-
 func wantText(t *testing.T, line string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -81,19 +71,19 @@ func wantText(t *testing.T, line string, parts ...string) {
 func TestDisconnects(t *testing.T) {
 	before := runtime.NumGoroutine()
 	steps := []func(*rig){
-		func(g *rig) { g.client.send(t, hello) },
-		func(g *rig) { g.server.next(t) },
-		func(g *rig) { g.server.send(t, welcome) },
-		func(g *rig) { g.client.next(t) },
-		func(g *rig) { g.client.send(t, callCat(1)) },
-		func(g *rig) { g.server.next(t) },
-		func(g *rig) { g.server.send(t, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`) },
-		func(g *rig) { g.server.next(t) },
-		func(g *rig) { g.client.send(t, callCat(2)) },
-		func(g *rig) { g.server.send(t, `{"jsonrpc":"2.0","id":3,"result":{"content":[]}}`) },
-		func(g *rig) { g.client.next(t) },
-		func(g *rig) { io.WriteString(g.client.w, `{"jsonrpc":"2.0","id":9,"meth`) },
-		func(g *rig) { io.WriteString(g.server.w, `{"jsonrpc":"2.0",`) },
+		func(g *rig) { g.client.Send(t, hello) },
+		func(g *rig) { g.server.Next(t) },
+		func(g *rig) { g.server.Send(t, welcome) },
+		func(g *rig) { g.client.Next(t) },
+		func(g *rig) { g.client.Send(t, callCat(1)) },
+		func(g *rig) { g.server.Next(t) },
+		func(g *rig) { g.server.Send(t, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`) },
+		func(g *rig) { g.server.Next(t) },
+		func(g *rig) { g.client.Send(t, callCat(2)) },
+		func(g *rig) { g.server.Send(t, `{"jsonrpc":"2.0","id":3,"result":{"content":[]}}`) },
+		func(g *rig) { g.client.Next(t) },
+		func(g *rig) { io.WriteString(g.client.Input, `{"jsonrpc":"2.0","id":9,"meth`) },
+		func(g *rig) { io.WriteString(g.server.Input, `{"jsonrpc":"2.0",`) },
 	}
 	each := 3 * (len(steps) + 1)
 	for i := range testrepeat.Times(24*each, each) {
@@ -103,9 +93,9 @@ func TestDisconnects(t *testing.T) {
 		}
 		switch i / (len(steps) + 1) % 3 {
 		case 0:
-			g.client.w.Close()
+			g.client.Input.Close()
 		case 1:
-			g.server.w.Close()
+			g.server.Input.Close()
 		case 2:
 			g.cancel()
 		}
@@ -116,18 +106,18 @@ func TestDisconnects(t *testing.T) {
 			t.Fatalf("round %d: an act goes on", i)
 		}
 	}
-	eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
+	gatewaytest.Eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestServerDiesMidCall(t *testing.T) {
 	g := start(t, newTable()).greet(t)
-	g.serverEnd.exit = errors.New("exit status 3")
-	g.client.send(t, callCat(5))
-	g.client.send(t, `{"jsonrpc":"2.0","id":6,"method":"ping"}`)
-	g.server.next(t)
-	g.server.next(t)
-	g.server.w.Close()
-	a, b := g.client.next(t), g.client.next(t)
+	g.serverEnd.ExitErr = errors.New("exit status 3")
+	g.client.Send(t, callCat(5))
+	g.client.Send(t, `{"jsonrpc":"2.0","id":6,"method":"ping"}`)
+	g.server.Next(t)
+	g.server.Next(t)
+	g.server.Input.Close()
+	a, b := g.client.Next(t), g.client.Next(t)
 	if !strings.Contains(a, `"id":5`) {
 		a, b = b, a
 	}
@@ -142,14 +132,14 @@ func TestServerDiesMidCall(t *testing.T) {
 // nothing is relayed any more.
 func TestClientGoesMidCall(t *testing.T) {
 	g := start(t, newTable()).greet(t)
-	g.client.send(t, callCat(5))
-	g.server.next(t)
-	g.client.w.Close()
-	wantText(t, g.server.next(t), "notifications/cancelled", `"requestId":3`)
+	g.client.Send(t, callCat(5))
+	g.server.Next(t)
+	g.client.Input.Close()
+	wantText(t, g.server.Next(t), "notifications/cancelled", `"requestId":3`)
 	if err := g.wait(t); err != nil {
 		t.Errorf("Serve: %v", err)
 	}
-	for l := range g.client.lines {
+	for l := range g.client.Lines {
 		t.Errorf("more to the client: %s", l)
 	}
 	if holdfast.KindOf(g.k.actErrs[0]) != holdfast.KindCanceled {
@@ -160,21 +150,21 @@ func TestClientGoesMidCall(t *testing.T) {
 func TestBusy(t *testing.T) {
 	g := start(t, newTable(), func(c *Config) { c.MaxInFlight = 3 }).greet(t)
 	for i := range 3 {
-		g.client.send(t, callCat(10+i))
-		g.server.next(t)
+		g.client.Send(t, callCat(10+i))
+		g.server.Next(t)
 	}
-	g.client.send(t, callCat(13))
-	wantText(t, g.client.next(t), `"id":13`, "busy: 3 requests are in flight", `"hint"`)
-	g.server.send(t, `{"jsonrpc":"2.0","id":4,"result":{"content":[]}}`)
-	g.client.next(t)
-	g.client.send(t, callCat(12))
-	wantText(t, g.client.next(t), `"id":12`, "already in flight")
-	eventually(t, "no room after an answer", func() bool {
-		g.client.send(t, callCat(14))
+	g.client.Send(t, callCat(13))
+	wantText(t, g.client.Next(t), `"id":13`, "busy: 3 requests are in flight", `"hint"`)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":4,"result":{"content":[]}}`)
+	g.client.Next(t)
+	g.client.Send(t, callCat(12))
+	wantText(t, g.client.Next(t), `"id":12`, "already in flight")
+	gatewaytest.Eventually(t, "no room after an answer", func() bool {
+		g.client.Send(t, callCat(14))
 		select {
-		case <-g.server.lines:
+		case <-g.server.Lines:
 			return true
-		case <-g.client.lines:
+		case <-g.client.Lines:
 			return false
 		}
 	})
@@ -186,19 +176,19 @@ func TestParallelCalls(t *testing.T) {
 	const n = 60
 	var ids []string
 	for i := range n {
-		g.client.send(t, callCat(100+i))
+		g.client.Send(t, callCat(100+i))
 	}
 	for range n {
-		l := g.server.next(t)
+		l := g.server.Next(t)
 		ids = append(ids, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"for":%s}}`,
 			idOf(t, l), mcp.Get([]byte(l), "params", "arguments", "n")))
 	}
 	rand.Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for _, l := range ids {
-		g.server.send(t, l)
+		g.server.Send(t, l)
 	}
 	for range n {
-		l := []byte(g.client.next(t))
+		l := []byte(g.client.Next(t))
 		if id, for_ := mcp.Get(l, "id"), mcp.Get(l, "result", "for"); string(id) != string(for_) {
 			t.Errorf("the answer to %s went to %s", for_, id)
 		}
@@ -206,17 +196,17 @@ func TestParallelCalls(t *testing.T) {
 }
 
 // deaf makes the client's side not read, before anything is sent to it.
-func deaf(t *testing.T) (client io.WriteCloser, server *peer, k *table, done chan error) {
+func deaf(t *testing.T) (client io.WriteCloser, server *gatewaytest.Peer, k *table, done chan error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	s, server := pair()
+	s, server := gatewaytest.Pair()
 	k, done = newTable(), make(chan error, 1)
-	c := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
+	c := &gatewaytest.Stream{Reader: inR, Writer: outW, OnClose: func() { inR.Close(); outW.Close() }}
 	go func() {
 		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: k, Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
-	t.Cleanup(func() { inW.Close(); outR.Close(); server.w.Close() })
+	t.Cleanup(func() { inW.Close(); outR.Close(); server.Input.Close() })
 	return inW, server, k, done
 }
 
@@ -231,7 +221,7 @@ func floodDeafClient(t *testing.T) {
 	go func() {
 		n := 0
 		for ; n < 100_000; n++ {
-			if _, err := io.WriteString(server.w, note+strings.Repeat("x", 100<<10)+"\"}}\n"); err != nil {
+			if _, err := io.WriteString(server.Input, note+strings.Repeat("x", 100<<10)+"\"}}\n"); err != nil {
 				break
 			}
 		}
@@ -240,7 +230,7 @@ func floodDeafClient(t *testing.T) {
 	synctest.Wait()
 	for i := range 10 {
 		fmt.Fprintf(client, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
-		wantText(t, server.next(t), `"method":"ping"`)
+		wantText(t, server.Next(t), `"method":"ping"`)
 	}
 	client.Close()
 	if err := <-done; err != nil {
@@ -258,9 +248,9 @@ func TestAnswersToAClientThatDoesNotRead(t *testing.T) { synctest.Test(t, answer
 func answerDeafClient(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	s, server := pair()
+	s, server := gatewaytest.Pair()
 	done := make(chan error, 1)
-	c := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
+	c := &gatewaytest.Stream{Reader: inR, Writer: outW, OnClose: func() { inR.Close(); outW.Close() }}
 	go func() {
 		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: newTable(), Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
@@ -270,13 +260,13 @@ func answerDeafClient(t *testing.T) {
 	const n = bound/size + 2
 	for i := range n {
 		fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":"c%d","method":"ping"}`+"\n", i+1)
-		server.next(t)
+		server.Next(t)
 	}
 	var taken atomic.Int64
 	text := strings.Repeat("x", size)
 	go func() {
 		for i := range n {
-			io.WriteString(server.w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"a":"`, i+1)+text+`"}}`+"\n")
+			io.WriteString(server.Input, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"a":"`, i+1)+text+`"}}`+"\n")
 			taken.Add(1)
 		}
 	}()
@@ -311,30 +301,30 @@ func answerDeafClient(t *testing.T) {
 // TestServerThatDoesNotRead: the client hears "busy" instead of nothing, is
 // refused what is refused, and a cancellation is heard.
 func TestServerThatDoesNotRead(t *testing.T) {
-	c, client := pair()
+	c, client := gatewaytest.Pair()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	s := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close(); outR.Close() }}
+	s := &gatewaytest.Stream{Reader: inR, Writer: outW, OnClose: func() { inR.Close(); outW.Close(); outR.Close() }}
 	done := make(chan error, 1)
 	go func() {
 		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: newTable(), Server: "fs", MaxInFlight: 500,
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
 	for i := range 200 {
-		client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
+		client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
 	}
 	busy := 0
 	for range 200 - maxQueued {
-		wantText(t, client.next(t), "does not read its input")
+		wantText(t, client.Next(t), "does not read its input")
 		busy++
 	}
-	client.send(t, `{"jsonrpc":"2.0","id":"x","method":"x/y"}`)
-	wantText(t, client.next(t), `"id":"x"`, "does not pass")
+	client.Send(t, `{"jsonrpc":"2.0","id":"x","method":"x/y"}`)
+	wantText(t, client.Next(t), `"id":"x"`, "does not pass")
 	// The server asks and asks and does not read the refusals.
 	for i := range 300 {
 		fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`+"\n", i)
 	}
-	client.w.Close()
+	client.Input.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -343,16 +333,17 @@ func TestServerThatDoesNotRead(t *testing.T) {
 func TestLongLines(t *testing.T) {
 	g := start(t, newTable()).greet(t)
 	fill := strings.Repeat("x", mcp.MaxLine)
-	g.client.send(t, `{"method":"tools/call","params":{"name":"cat","arguments":{"a":"`+fill+`"}},"jsonrpc":"2.0","id":"big"}`)
-	wantText(t, g.client.next(t), `"id":"big"`, fmt.Sprintf("longer than %d bytes", mcp.MaxLine), `"hint"`)
-	g.client.send(t, callCat(5))
-	g.server.next(t)
-	g.server.send(t, `{"result":{"content":[{"type":"text","text":"`+fill+`"}]},"jsonrpc":"2.0","id":3}`)
-	wantText(t, g.client.next(t), `"id":5`, "failed: the MCP server's answer was refused", fmt.Sprintf("longer than %d bytes", mcp.MaxLine))
-	g.client.send(t, callCat(6))
-	g.server.next(t)
-	g.server.send(t, `{"result":{"content":[]},"jsonrpc":"2.0","id":4}`)
-	wantText(t, g.client.next(t), `"id":6`, `"content":[]`)
+	g.client.Send(t, `{"method":"tools/call","params":{"name":"cat","arguments":{"a":"`+fill+`"}},"jsonrpc":"2.0","id":"big"}`)
+	wantText(t, g.client.Next(t), `"id":"big"`, fmt.Sprintf("longer than %d bytes", mcp.MaxLine), `"hint"`)
+	g.client.Send(t, callCat(5))
+	g.server.Next(t)
+	g.server.Send(t, `{"result":{"content":[{"type":"text","text":"`+fill+`"}]},"jsonrpc":"2.0","id":3}`)
+	wantText(t, g.client.Next(t), `"id":5`, "failed: the MCP server's answer was refused",
+		fmt.Sprintf("longer than %d bytes", mcp.MaxLine))
+	g.client.Send(t, callCat(6))
+	g.server.Next(t)
+	g.server.Send(t, `{"result":{"content":[]},"jsonrpc":"2.0","id":4}`)
+	wantText(t, g.client.Next(t), `"id":6`, `"content":[]`)
 }
 
 // TestListsThatDoNotEnd: pages that lead nowhere and lists that are too long
@@ -360,16 +351,17 @@ func TestLongLines(t *testing.T) {
 func TestListsThatDoNotEnd(t *testing.T) {
 	t.Run("pages", func(t *testing.T) {
 		g := start(t, newTable())
-		g.client.send(t, hello)
-		g.server.next(t)
-		g.server.send(t, welcome)
-		g.client.next(t)
-		g.client.send(t, callCat(1))
+		g.client.Send(t, hello)
+		g.server.Next(t)
+		g.server.Send(t, welcome)
+		g.client.Next(t)
+		g.client.Send(t, callCat(1))
 		for range maxPages {
-			l := g.server.next(t)
-			g.server.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[],"nextCursor":"again"}}`, idOf(t, l)))
+			l := g.server.Next(t)
+			g.server.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[],"nextCursor":"again"}}`,
+				idOf(t, l)))
 		}
-		wantText(t, g.client.next(t), `"id":1`, "more than 64 pages")
+		wantText(t, g.client.Next(t), `"id":1`, "more than 64 pages")
 		if len(g.k.requests) != 0 {
 			t.Error("a crossing was made")
 		}
@@ -380,10 +372,10 @@ func TestListsThatDoNotEnd(t *testing.T) {
 			fmt.Fprintf(&b, `,{"name":"t%d","inputSchema":{}}`, i)
 		}
 		g := start(t, newTable())
-		g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-		g.server.next(t)
-		g.server.send(t, `{"jsonrpc":"2.0","id":1,"result":{"tools":[`+b.String()[1:]+`]}}`)
-		wantText(t, g.client.next(t), `"id":1`, "more than 1000 tools")
+		g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		g.server.Next(t)
+		g.server.Send(t, `{"jsonrpc":"2.0","id":1,"result":{"tools":[`+b.String()[1:]+`]}}`)
+		wantText(t, g.client.Next(t), `"id":1`, "more than 1000 tools")
 	})
 	t.Run("tools of many lists", func(t *testing.T) {
 		g := start(t, newTable())
@@ -392,10 +384,10 @@ func TestListsThatDoNotEnd(t *testing.T) {
 			for i := range maxTools / 2 {
 				fmt.Fprintf(&b, `,{"name":"t%d","inputSchema":{}}`, from+i)
 			}
-			g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id))
-			g.server.next(t)
-			g.server.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[%s]}}`, id, b.String()[1:]))
-			return g.client.next(t)
+			g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id))
+			g.server.Next(t)
+			g.server.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[%s]}}`, id, b.String()[1:]))
+			return g.client.Next(t)
 		}
 		for i, from := range []int{0, maxTools / 2, 0} {
 			wantText(t, list(i+1, from), `"result"`)
@@ -408,14 +400,14 @@ func TestListsThatDoNotEnd(t *testing.T) {
 	})
 	t.Run("no answer", func(t *testing.T) {
 		g := start(t, newTable())
-		g.client.send(t, hello)
-		g.server.next(t)
-		g.server.send(t, welcome)
-		g.client.next(t)
-		g.client.send(t, callCat(1))
-		g.server.next(t)
-		g.client.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		wantText(t, g.server.next(t), "notifications/cancelled", `"requestId":2`)
+		g.client.Send(t, hello)
+		g.server.Next(t)
+		g.server.Send(t, welcome)
+		g.client.Next(t)
+		g.client.Send(t, callCat(1))
+		g.server.Next(t)
+		g.client.Send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		wantText(t, g.server.Next(t), "notifications/cancelled", `"requestId":2`)
 	})
 }
 
@@ -423,14 +415,15 @@ func TestListsThatDoNotEnd(t *testing.T) {
 // shown, and the rest is.
 func TestToolsThatAreNone(t *testing.T) {
 	g := start(t, newTable())
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":1,"result":{"tools":[`+strings.Join([]string{
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":1,"result":{"tools":[`+strings.Join([]string{
 		reads, `{"name":"cat","inputSchema":{}}`, `{"name":""}`, `{}`, `7`, `{"name":7,"inputSchema":{}}`,
 		`{"name":"` + strings.Repeat("n", maxName+1) + `","inputSchema":{}}`, `{"name":"noschema"}`,
 		`{"name":"s","inputSchema":true}`, `{"name":"o","inputSchema":{},"outputSchema":[]}`, `{"name":"..","inputSchema":{}}`,
 	}, ",")+`]}}`)
-	if got, want := g.client.next(t), `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"..","inputSchema":{}},`+reads+`]}}`; got != want {
+	if got, want := g.client.Next(t),
+		`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"..","inputSchema":{}},`+reads+`]}}`; got != want {
 		t.Errorf("got %s", got)
 	}
 	// The second cat differs from the first: the kernel hears of it as well.
@@ -450,10 +443,10 @@ func TestResultsThatLie(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := start(t, newTable()).greet(t)
-			g.client.send(t, callCat(5))
-			g.server.next(t)
-			g.server.send(t, `{"jsonrpc":"2.0","id":3,"result":`+result+`}`)
-			wantText(t, g.client.next(t), `"id":5`, "failed: ", `"isError":true`, "c1")
+			g.client.Send(t, callCat(5))
+			g.server.Next(t)
+			g.server.Send(t, `{"jsonrpc":"2.0","id":3,"result":`+result+`}`)
+			wantText(t, g.client.Next(t), `"id":5`, "failed: ", `"isError":true`, "c1")
 			if o := g.k.outputs[0]; o.ExitCode != 1 {
 				t.Errorf("settled as %+v", o)
 			}
@@ -469,13 +462,13 @@ func TestGroundsStayInside(t *testing.T) {
 			return holdfast.Secret{}, errors.New("open /secret/path")
 		}
 	}).greet(t)
-	g.client.send(t, callCat(5))
-	l := g.client.next(t)
+	g.client.Send(t, callCat(5))
+	l := g.client.Next(t)
 	wantText(t, l, "refused: internal error", "see holdfast's log", `"isError":true`)
 	if strings.Contains(l, "/secret/path") {
 		t.Errorf("leaked: %s", l)
 	}
-	g.client.w.Close()
+	g.client.Input.Close()
 	g.wait(t)
 	wantText(t, g.log.String(), "/secret/path")
 }
@@ -491,12 +484,12 @@ func TestServeWantsAllItNeeds(t *testing.T) {
 		"negative":  {Server: "fs", Kernel: newTable(), Token: token, MaxInFlight: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, _ := pair()
-			server, far := pair()
+			client, _ := gatewaytest.Pair()
+			server, far := gatewaytest.Pair()
 			if err := Serve(context.Background(), Lines(client), server, c); holdfast.KindOf(err) != holdfast.KindUsage {
 				t.Errorf("got %v", err)
 			}
-			if _, ok := <-far.lines; ok {
+			if _, ok := <-far.Lines; ok {
 				t.Error("the server is still open")
 			}
 			client.Close()

@@ -36,7 +36,8 @@ func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m))
 
 // own says whether a name in _meta is one that only Holdfast writes.
 func own(name string) bool {
-	return len(name) >= len(ownPrefix) && (name[:len(ownPrefix)] == ownPrefix || mcp.Disguised(name[:len(ownPrefix)], ownPrefix) != "")
+	return len(name) >= len(mcp.OwnPrefix) && (name[:len(mcp.OwnPrefix)] == mcp.OwnPrefix ||
+		mcp.Disguised(name[:len(mcp.OwnPrefix)], mcp.OwnPrefix) != "")
 }
 
 // readQuestions reads the questions in a result that is not final. It returns
@@ -44,7 +45,7 @@ func own(name string) bool {
 func (r *result) readQuestions() string {
 	r.questions = map[string]inputRequest{}
 	if t := r.fields.Get("requestState"); t != nil {
-		state, ok := text(t)
+		state, ok := mcp.Text(t)
 		if !ok || len(state) > maxTheirs {
 			return fmt.Sprintf("the MCP server's requestState is not a string of at most %d bytes", maxTheirs)
 		}
@@ -81,7 +82,7 @@ func readQuestion(v []byte) (inputRequest, error) {
 	if err := undisguised("it", o, "method", "params"); err != nil {
 		return inputRequest{}, errors.New("has a member that differs from its own only in case")
 	}
-	method, ok := text(o.Get("method"))
+	method, ok := mcp.Text(o.Get("method"))
 	if !ok || method == "" || len(method) > mcp.MaxMethod {
 		return inputRequest{}, fmt.Errorf("has no method of 1 to %d bytes", mcp.MaxMethod)
 	}
@@ -127,11 +128,11 @@ func (c *call) answered() []byte {
 	if c.answers == nil {
 		return nil
 	}
-	var out object
+	var out mcp.Builder
 	for _, key := range sorted(c.answers) {
-		out.add(key, c.answers[key])
+		out.Add(key, c.answers[key])
 	}
-	return out.bytes()
+	return out.Bytes()
 }
 
 // retried is what the server gets beside the params of a request that it has
@@ -145,7 +146,7 @@ func (c *call) retried() []field {
 		ms = append(ms, field{"inputResponses", a})
 	}
 	if c.state.Theirs != nil {
-		ms = append(ms, field{"requestState", quote(*c.state.Theirs)})
+		ms = append(ms, field{"requestState", mcp.Quote(*c.state.Theirs)})
 	}
 	return ms
 }
@@ -163,7 +164,7 @@ func (s *session) readRetry(c *call) error {
 	if t == nil {
 		return nil // answers to nothing that was asked stay here
 	}
-	given, ok := text(t)
+	given, ok := mcp.Text(t)
 	if !ok {
 		return errors.New("params.requestState is not the string that came with the questions")
 	}
@@ -177,7 +178,7 @@ func (s *session) readRetry(c *call) error {
 		return errors.New("params.inputResponses is not an object")
 	}
 	if st.Review != "" {
-		action, _ := text(mcp.Get(brought[approvalKey], "action"))
+		action, _ := mcp.Text(mcp.Get(brought[approvalKey], "action"))
 		c.accepted = action == "accept"
 		if st.Answers == "" {
 			return nil
@@ -236,7 +237,7 @@ func fits(method string, v []byte) error {
 // abilities is what the client of a call can be asked.
 func (s *session) abilities(c *call) abilities {
 	if c.stateless {
-		return readAbilities(c.meta.Get(metaCapabilities))
+		return readAbilities(c.meta.Get(mcp.MetaCapabilities))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,27 +266,28 @@ func (s *session) questioned(ctx context.Context, a *act, o *holdfast.Outcome, g
 		return mcp.Message{ID: a.c.ID, Error: got.Error}.Line()
 	}
 	st := state{Boundary: a.c.boundary, Request: a.c.fingerprint(), Until: time.Now().Add(askedFor).Unix(), Theirs: got.theirs, Asked: map[string]askedOf{}}
-	var asks object
+	var asks mcp.Builder
 	for _, key := range sorted(got.questions) {
 		q := got.questions[key]
 		st.Asked[key] = askedOf{q.method, string(q.params)}
-		var one object
-		one.add("method", quote(q.method))
-		one.add("params", q.params)
-		asks.add(key, one.bytes())
+		var one mcp.Builder
+		one.Add("method", mcp.Quote(q.method))
+		one.Add("params", q.params)
+		asks.Add(key, one.Bytes())
 	}
 	sealed, err := s.seal(st)
 	if err != nil {
 		return s.unfit(a, o, "the MCP server's questions cannot be passed: "+err.Error(), "")
 	}
-	return s.withQuestions(a, o, got, asks.member(), sealed)
+	return s.withQuestions(a, o, got, asks.BytesOrNil(), sealed)
 }
 
 // withQuestions is the server's result with the questions that were judged and
 // our state.
 func (s *session) withQuestions(a *act, o *holdfast.Outcome, got result, asks []byte, sealed string) []byte {
 	raw, err := mcp.Keep(genuine(got.fields), func(name string) bool { return name != "inputRequests" })
-	for _, m := range []field{{"resultType", []byte(`"input_required"`)}, {"inputRequests", asks}, {"requestState", quote(sealed)}} {
+	for _, m := range []field{{"resultType", []byte(`"input_required"`)}, {"inputRequests", asks},
+		{"requestState", mcp.Quote(sealed)}} {
 		if err == nil && m.value != nil {
 			raw, err = mcp.Set(raw, m.value, m.name)
 		}
@@ -293,5 +295,5 @@ func (s *session) withQuestions(a *act, o *holdfast.Outcome, got result, asks []
 	if err != nil {
 		return s.unfit(a, o, "the MCP server's questions cannot be passed: "+err.Error(), "")
 	}
-	return respond(a.c.ID, raw)
+	return mcp.Respond(a.c.ID, raw)
 }

@@ -30,17 +30,17 @@ var open1 = map[string]holdfast.Risk{"client/fs/*": holdfast.Medium}
 // it returns.
 func (g *rig) answers(t *testing.T, id int, more, result string) string {
 	t.Helper()
-	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},%s}}`, id, more+able))
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},%s}}`, id, more+able))
 	if id == 1 {
 		g.listed(t, reads)
 	}
-	l := g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":`+result+`}`)
-	return g.client.next(t)
+	l := g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":`+result+`}`)
+	return g.client.Next(t)
 }
 
 func stateOf(line string) string {
-	s, _ := text(mcp.Get([]byte(line), "result", "requestState"))
+	s, _ := mcp.Text(mcp.Get([]byte(line), "result", "requestState"))
 	return s
 }
 
@@ -60,9 +60,9 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("the kernel was asked %s %s, want %s", r.Boundary, r.Payload, want)
 		}
 	}
-	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,`+
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,`+
 		`"inputResponses":{"who":{"action":"accept", "content":{"n":1.50}},"where":{"roots":[]},"why":{"action":"accept"}},%s}}`, state, able))
-	l = g.server.next(t)
+	l = g.server.Next(t)
 	wantText(t, l, `"params":{"name":"cat","arguments":{"a":1},"inputResponses":{"where":{"roots":[]},"who":{"action":"accept", "content":{"n":1.50}}},"requestState":"theirs \"1\"","_meta":`)
 	for i, want := range []string{`client/fs/roots/list {"question":{},"answer":{"roots":[]}}`,
 		`client/fs/elicitation/create {"question":{"message":"name? 1.50"},"answer":{"action":"accept", "content":{"n":1.50}}}`, `mcp/fs/cat {"a":1}`} {
@@ -73,12 +73,12 @@ func TestQuestions(t *testing.T) {
 	if o := g.k.outputs[4]; string(o.Body) != `{"action":"accept", "content":{"n":1.50}}` {
 		t.Errorf("K8 saw of the answer %s", o.Body)
 	}
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"resultType":"complete","content":[]}}`)
-	wantText(t, g.client.next(t), `"id":2`, `"content":[]`)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"resultType":"complete","content":[]}}`)
+	wantText(t, g.client.Next(t), `"id":2`, `"content":[]`)
 	// A state without questions is a server that wants to be asked later.
 	l = g.answers(t, 3, "", `{"resultType":"input_required","requestState":"later"}`)
-	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,%s}}`, stateOf(l), able))
-	wantText(t, g.server.next(t), `"arguments":{"a":1},"requestState":"later","_meta"`)
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,%s}}`, stateOf(l), able))
+	wantText(t, g.server.Next(t), `"arguments":{"a":1},"requestState":"later","_meta"`)
 }
 
 // TestQuestionsThatDoNotPass: what a server may not ask fails the call by name,
@@ -117,19 +117,21 @@ func TestQuestionsThatDoNotPass(t *testing.T) {
 	}
 	t.Run("of what the client cannot", func(t *testing.T) {
 		g := asking(t, open1)
-		g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat",`+modern(`{}`)+`}}`)
+		g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat",`+modern(`{}`)+`}}`)
 		g.listed(t, reads)
-		l := g.server.next(t)
-		g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}}`)
-		wantText(t, g.client.next(t), "asks the client for roots/list, of which the client did not say that it can")
+		l := g.server.Next(t)
+		g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t,
+			l)+`,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}}`)
+		wantText(t, g.client.Next(t), "asks the client for roots/list, of which the client did not say that it can")
 	})
 	t.Run("in a session", func(t *testing.T) {
 		g := asking(t, open1)
 		g.greet(t)
-		g.client.send(t, callCat(7))
-		l := g.server.next(t)
-		g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[],`+q+`}}`)
-		wantText(t, g.client.next(t), "failed: the MCP server wants input from the client, which holdfast does not pass to a client of this protocol version")
+		g.client.Send(t, callCat(7))
+		l := g.server.Next(t)
+		g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[],`+q+`}}`)
+		wantText(t, g.client.Next(t),
+			"failed: the MCP server wants input from the client, which holdfast does not pass to a client of this protocol version")
 	})
 	t.Run("denied", func(t *testing.T) {
 		g := asking(t, open1)
@@ -150,13 +152,14 @@ func many(n int) string {
 // an answer says of itself makes it no answer to another question.
 func TestQuestionsThatAreHeld(t *testing.T) {
 	g := asking(t, map[string]holdfast.Risk{"client/fs/*": holdfast.High}, waiting(MaxWait))
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`)
 	g.listed(t, reads)
-	l := g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}}`)
+	l := g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t,
+		l)+`,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}}`)
 	g.k.waits(t, 2)
 	g.k.decide("r1", true)
-	wantText(t, g.client.next(t), `"inputRequests":{"a":{"method":"roots/list","params":{}}}`)
+	wantText(t, g.client.Next(t), `"inputRequests":{"a":{"method":"roots/list","params":{}}}`)
 }
 
 func TestAnswersThatAreRefused(t *testing.T) {
@@ -172,8 +175,8 @@ func TestAnswersThatAreRefused(t *testing.T) {
 			g := asking(t, open1)
 			state := stateOf(g.answers(t, 1, "", questions))
 			n := len(g.k.requests)
-			g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":%s,%s}}`, state, c.responses, able))
-			wantText(t, g.client.next(t), `"id":2`, `"code":-32602`, c.why)
+			g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":%s,%s}}`, state, c.responses, able))
+			wantText(t, g.client.Next(t), `"id":2`, `"code":-32602`, c.why)
 			if len(g.k.requests) != n {
 				t.Error("a crossing was made")
 			}
@@ -183,18 +186,18 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		g := asking(t, open1)
 		state := stateOf(g.answers(t, 1, "", questions))
 		g.k.risks["client/fs/roots/list"] = holdfast.Prohibited
-		g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":{"where":{"roots":[]}},%s}}`, state, able))
-		wantText(t, g.client.next(t), "refused: this tool is forbidden")
-		g.client.w.Close()
-		for l := range g.server.lines {
+		g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":{"where":{"roots":[]}},%s}}`, state, able))
+		wantText(t, g.client.Next(t), "refused: this tool is forbidden")
+		g.client.Input.Close()
+		for l := range g.server.Lines {
 			t.Errorf("more to the server: %s", l)
 		}
 	})
 	t.Run("without a question", func(t *testing.T) {
 		g := asking(t, open1)
-		g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","inputResponses":{"who":{"roots":[]}},`+able+`}}`)
+		g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","inputResponses":{"who":{"roots":[]}},`+able+`}}`)
 		g.listed(t, reads)
-		if l := g.server.next(t); strings.Contains(l, "inputResponses") {
+		if l := g.server.Next(t); strings.Contains(l, "inputResponses") {
 			t.Errorf("the server gets an answer that nothing judged: %s", l)
 		}
 	})
@@ -205,13 +208,14 @@ func TestAnswersAndHolds(t *testing.T) {
 	g := asking(t, open1, waiting(MaxWait))
 	state := stateOf(g.answers(t, 1, "", questions))
 	g.k.risks["mcp/fs/cat"] = holdfast.High
-	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":{"where":{"roots":[ ]}},%s}}`, state, able))
-	l := g.client.next(t)
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":{"where":{"roots":[ ]}},%s}}`, state, able))
+	l := g.client.Next(t)
 	wantText(t, l, `"mode":"url"`)
-	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":{"approval":{"action":"accept"},"where":{"roots":["other"]}},%s}}`, stateOf(l), able))
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":{"approval":{"action":"accept"},"where":{"roots":["other"]}},%s}}`, stateOf(l), able))
 	g.k.waits(t, 7)
 	g.k.decide("r1", true)
-	wantText(t, g.server.next(t), `"arguments":{"a":1},"inputResponses":{"where":{"roots":[ ]}},"requestState":"theirs \"1\"","_meta"`)
+	wantText(t, g.server.Next(t),
+		`"arguments":{"a":1},"inputResponses":{"where":{"roots":[ ]}},"requestState":"theirs \"1\"","_meta"`)
 }
 
 // TestAnswersAreNotReplayed: a retry with answers is not given what was settled
@@ -220,23 +224,23 @@ func TestAnswersAreNotReplayed(t *testing.T) {
 	g := asking(t, open1)
 	const key = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","dev.holdfast/idempotency-key":"k"`
 	keyed := strings.Replace(able, `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, key, 1)
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat",`+keyed+`}}`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat",`+keyed+`}}`)
 	g.listed(t, reads)
-	l := g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":`+questions+`}`)
-	state := stateOf(g.client.next(t))
+	l := g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":`+questions+`}`)
+	state := stateOf(g.client.Next(t))
 	// Again without answers: the same questions, without asking the server.
-	g.client.send(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat",`+keyed+`}}`)
-	wantText(t, g.client.next(t), `"id":2`, `"inputRequests"`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat",`+keyed+`}}`)
+	wantText(t, g.client.Next(t), `"id":2`, `"inputRequests"`)
 	answer := func(id int) {
-		g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cat","requestState":%q,"inputResponses":{"where":{"roots":[]}},%s}}`, id, state, keyed))
+		g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cat","requestState":%q,"inputResponses":{"where":{"roots":[]}},%s}}`, id, state, keyed))
 	}
 	answer(3)
-	l = g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[],"done":1}}`)
-	wantText(t, g.client.next(t), `"id":3`, `"done":1`)
+	l = g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"result":{"content":[],"done":1}}`)
+	wantText(t, g.client.Next(t), `"id":3`, `"done":1`)
 	answer(4)
-	wantText(t, g.client.next(t), `"id":4`, `"done":1`, `"dev.holdfast/replayed":true`)
+	wantText(t, g.client.Next(t), `"id":4`, `"done":1`, `"dev.holdfast/replayed":true`)
 }
 
 // TestAddresses: the error that wants the client to open an address is a
@@ -255,11 +259,11 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := asking(t, c.contracts)
-			g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat",`+able+`}}`)
+			g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat",`+able+`}}`)
 			g.listed(t, reads)
-			l := g.server.next(t)
-			g.server.send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"error":`+c.e+`}`)
-			l = g.client.next(t)
+			l := g.server.Next(t)
+			g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, l)+`,"error":`+c.e+`}`)
+			l = g.client.Next(t)
 			wantText(t, l, c.want)
 			if c.contracts == nil && strings.Contains(l, "the-question") {
 				t.Errorf("the client reads the address: %s", l)
@@ -308,19 +312,19 @@ func TestHeaders(t *testing.T) {
 // and the tools beside it are there.
 func TestToolsWithHeadersThatMayNotBe(t *testing.T) {
 	g := start(t, newTable())
-	g.client.send(t, hello)
-	g.server.next(t)
-	g.server.send(t, welcome)
-	g.client.next(t)
+	g.client.Send(t, hello)
+	g.server.Next(t)
+	g.server.Send(t, welcome)
+	g.client.Next(t)
 	tool := func(name, property string) string {
 		return `{"name":"` + name + `","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"a":` + property + `}}}`
 	}
 	list := `"result":{"tools":[` + strings.Join([]string{tool("number", `{"type":"number","x-mcp-header":"A"}`), tool("fine", `{"type":"string","x-mcp-header":"A"}`),
 		tool("lines", `{"type":"string","x-mcp-header":"A\r\nB"}`), tool("items", `{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`)}, ",") + `]}`
-	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":2,`+list+`}`)
-	got := g.client.next(t)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":2,`+list+`}`)
+	got := g.client.Next(t)
 	wantText(t, got, `"fine"`)
 	for _, name := range []string{"number", "lines", "items"} {
 		if strings.Contains(got, `"`+name+`"`) {
@@ -329,8 +333,8 @@ func TestToolsWithHeadersThatMayNotBe(t *testing.T) {
 		wantText(t, g.log.String(), "left out", "tool="+name)
 	}
 	wantText(t, g.log.String(), "no string, integer or boolean", "no header's name", "no one argument")
-	g.client.send(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"number","arguments":{"a":1}}}`)
-	wantText(t, g.client.next(t), `"error"`, "number")
+	g.client.Send(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"number","arguments":{"a":1}}}`)
+	wantText(t, g.client.Next(t), `"error"`, "number")
 	if g.k.crossings > 1 || len(g.k.outputs) != 0 {
 		t.Errorf("%d crossings, %d acts", g.k.crossings, len(g.k.outputs))
 	}

@@ -91,7 +91,7 @@ func readSubscription(v []byte) (subscription, error) {
 		return sub, fmt.Errorf("has resourceSubscriptions that are not a list of at most %d", maxSubs)
 	}
 	for _, item := range items {
-		uri, ok := text(item)
+		uri, ok := mcp.Text(item)
 		if !ok || uri == "" || len(uri) > maxAddress {
 			return sub, fmt.Errorf("has a resource that is not a string of at most %d bytes", maxAddress)
 		}
@@ -122,14 +122,14 @@ func (sub subscription) only(asked subscription) subscription {
 
 // json writes it as the protocol does.
 func (sub subscription) json() []byte {
-	var out object
+	var out mcp.Builder
 	for _, f := range sub.flags {
-		out.add(f, []byte("true"))
+		out.Add(f, []byte("true"))
 	}
 	if sub.uris != nil {
-		out.add("resourceSubscriptions", encode(sub.uris))
+		out.Add("resourceSubscriptions", mcp.Encode(sub.uris))
 	}
-	return out.bytes()
+	return out.Bytes()
 }
 
 // listen opens a subscription: each address in it is a crossing, what else it
@@ -137,7 +137,7 @@ func (sub subscription) json() []byte {
 // when the subscription has ended.
 func (s *session) listen(ctx context.Context, f *flight, m mcp.Message, p params) []byte {
 	if !p.stateless {
-		return failure(m.ID, mcp.CodeNoMethod, "subscriptions/listen is not of this protocol version", "")
+		return mcp.Failure(m.ID, mcp.CodeNoMethod, "subscriptions/listen is not of this protocol version", "")
 	}
 	v := p.Get("notifications")
 	sub, err := readSubscription(v)
@@ -145,7 +145,7 @@ func (s *session) listen(ctx context.Context, f *flight, m mcp.Message, p params
 		err = errors.New("is not an object")
 	}
 	if err != nil {
-		return failure(m.ID, mcp.CodeBadParams, "params.notifications "+err.Error(), "")
+		return mcp.Failure(m.ID, mcp.CodeBadParams, "params.notifications "+err.Error(), "")
 	}
 	if len(sub.uris) > 0 {
 		if err := s.introduce(ctx); err != nil {
@@ -154,30 +154,31 @@ func (s *session) listen(ctx context.Context, f *flight, m mcp.Message, p params
 	}
 	c, end := &call{Message: m, params: p}, time.Now().Add(s.Wait)
 	for _, uri := range sub.uris {
-		var payload object
-		payload.add("uri", quote(uri))
-		if line := s.permit(ctx, f, c, end, s.boundaryOf(subscribe), payload.bytes(), holdfast.Output{Body: []byte("{}")}); line != nil {
+		var payload mcp.Builder
+		payload.Add("uri", mcp.Quote(uri))
+		if line := s.permit(ctx, f, c, end, s.boundaryOf(mcp.MethodSubscribe), payload.Bytes(),
+			holdfast.Output{Body: []byte("{}")}); line != nil {
 			return line
 		}
 	}
 	meta, err := s.handshake(p)
 	if err != nil {
-		return failure(m.ID, mcp.CodeBadParams, err.Error(), "")
+		return mcp.Failure(m.ID, mcp.CodeBadParams, err.Error(), "")
 	}
-	var out object
-	out.add("notifications", sub.json())
-	out.add("_meta", meta)
-	r, err := s.subscription(ctx, f, sub, mcp.Message{Method: listen, Params: out.bytes()})
+	var out mcp.Builder
+	out.Add("notifications", sub.json())
+	out.Add("_meta", meta)
+	r, err := s.subscription(ctx, f, sub, mcp.Message{Method: mcp.MethodListen, Params: out.Bytes()})
 	switch {
 	case err != nil:
 		return s.failed(m.ID, err)
 	case r.Error != nil:
 		return mcp.Message{ID: m.ID, Error: r.Error}.Line()
 	}
-	var result object
-	result.add("resultType", quote("complete"))
-	result.add("_meta", s.subscriptionMeta(f))
-	return respond(m.ID, result.bytes())
+	var result mcp.Builder
+	result.Add("resultType", mcp.Quote("complete"))
+	result.Add("_meta", s.subscriptionMeta(f))
+	return mcp.Respond(m.ID, result.Bytes())
 }
 
 // subscription asks the server and waits until the subscription ends.
@@ -205,15 +206,15 @@ func (s *session) subscription(ctx context.Context, f *flight, sub subscription,
 
 // subscriptionMeta names a subscription as its client does.
 func (s *session) subscriptionMeta(f *flight) []byte {
-	var meta object
-	meta.add(metaSubscription, f.id)
-	return meta.bytes()
+	var meta mcp.Builder
+	meta.Add(mcp.MetaSubscription, f.id)
+	return meta.Bytes()
 }
 
 // listener is the subscription that a notification of the server names, nil for
 // none.
 func (s *session) listener(params []byte) *flight {
-	key := mcp.IDKey(mcp.Get(params, "_meta", metaSubscription))
+	key := mcp.IDKey(mcp.Get(params, "_meta", mcp.MetaSubscription))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key == "" {
@@ -224,22 +225,22 @@ func (s *session) listener(params []byte) *flight {
 
 // changed passes on that something has changed: to the subscription that it
 // names, else to a client with a session. params are what may be said of it.
-func (s *session) changed(ctx context.Context, m mcp.Message, kind string, params object) {
+func (s *session) changed(ctx context.Context, m mcp.Message, kind string, params mcp.Builder) {
 	f := s.listener(m.Params)
 	if f == nil {
-		if mcp.Get(m.Params, "_meta", metaSubscription) != nil {
+		if mcp.Get(m.Params, "_meta", mcp.MetaSubscription) != nil {
 			s.odd("a notification of the MCP server was not passed", "method", m.Method, "why", "it is of no subscription")
 			return
 		}
-		s.pass(ctx, "", mcp.Message{Method: m.Method, Params: params.member()})
+		s.pass(ctx, "", mcp.Message{Method: m.Method, Params: params.BytesOrNil()})
 		return
 	}
 	if kind != "" && !contains(f.sub.flags, kind) {
 		s.odd("a notification of the MCP server was not passed", "method", m.Method, "why", "the client did not ask for it")
 		return
 	}
-	params.add("_meta", s.subscriptionMeta(f))
-	s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: params.bytes()})
+	params.Add("_meta", s.subscriptionMeta(f))
+	s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: params.Bytes()})
 }
 
 func contains(list []string, v string) bool {
@@ -263,15 +264,15 @@ func (s *session) acknowledged(ctx context.Context, m mcp.Message) {
 	if s.Swapped != nil && contains(f.sub.flags, toolsChanged) && !contains(agreed.flags, toolsChanged) {
 		agreed.flags = append(agreed.flags, toolsChanged)
 	}
-	var p object
-	p.add("notifications", agreed.json())
-	p.add("_meta", s.subscriptionMeta(f))
-	s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: p.bytes()})
+	var p mcp.Builder
+	p.Add("notifications", agreed.json())
+	p.Add("_meta", s.subscriptionMeta(f))
+	s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: p.Bytes()})
 }
 
 // updated passes on that a resource has changed to who subscribed to it.
 func (s *session) updated(ctx context.Context, m mcp.Message) {
-	uri, _ := text(mcp.Get(m.Params, "uri"))
+	uri, _ := mcp.Text(mcp.Get(m.Params, "uri"))
 	covers := s.subs.covers
 	if f := s.listener(m.Params); f != nil {
 		of := subscribed{}
@@ -284,7 +285,7 @@ func (s *session) updated(ctx context.Context, m mcp.Message) {
 		s.odd("a notification of the MCP server was not passed", "method", m.Method, "why", "nobody subscribed to it")
 		return
 	}
-	var p object
-	p.add("uri", quote(uri))
+	var p mcp.Builder
+	p.Add("uri", mcp.Quote(uri))
 	s.changed(ctx, m, "", p)
 }

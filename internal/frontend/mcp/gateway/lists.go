@@ -8,21 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// shape says of a list where its items stand, and by what they are ordered.
-func shape(method string) (items, name string) {
-	switch method {
-	case listTools:
-		return "tools", "name"
-	case listResources:
-		return "resources", "uri"
-	case listTemplates:
-		return "resourceTemplates", "uriTemplate"
-	case listPrompts:
-		return "prompts", "name"
-	}
-	return "", ""
-}
-
 // catalogue takes an answer to a list that is not of tools: empty where what it
 // lists may not be read at all.
 func (s *session) catalogue(ctx context.Context, method string, result []byte) ([]byte, error) {
@@ -30,14 +15,14 @@ func (s *session) catalogue(ctx context.Context, method string, result []byte) (
 	if err != nil {
 		return nil, err
 	}
-	read := readResource
-	if method == listPrompts {
-		read = getPrompt
+	read := mcp.MethodReadResource
+	if method == mcp.MethodListPrompts {
+		read = mcp.MethodGetPrompt
 	}
 	if !hidden[s.boundaryOf(read)] {
 		return result, nil
 	}
-	items, _ := shape(method)
+	_, items, _ := mcp.ListShape(method)
 	if result, err = mcp.Keep(result, func(name string) bool { return name != "nextCursor" }); err != nil {
 		return nil, err
 	}
@@ -47,14 +32,14 @@ func (s *session) catalogue(ctx context.Context, method string, result []byte) (
 // ordered puts the items of one page in the order of their names, so that the
 // same list reads the same whoever asks.
 func ordered(method string, result []byte) ([]byte, error) {
-	items, name := shape(method)
+	_, items, name := mcp.ListShape(method)
 	list := mcp.Get(result, items)
 	all, err := mcp.Elements(list)
 	if err != nil {
 		return result, nil // the client sees what the server made of it
 	}
 	key := func(item []byte) string {
-		t, _ := text(mcp.Get(item, name))
+		t, _ := mcp.Text(mcp.Get(item, name))
 		return t
 	}
 	by := func(a, b []byte) int { return bytes.Compare([]byte(key(a)), []byte(key(b))) }

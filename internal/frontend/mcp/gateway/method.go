@@ -8,24 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-)
-
-// Methods of the client that have a meaning here.
-const (
-	callTool         = "tools/call"
-	readResource     = "resources/read"
-	subscribe        = "resources/subscribe"
-	unsubscribe      = "resources/unsubscribe"
-	getPrompt        = "prompts/get"
-	complete         = "completion/complete"
-	listen           = "subscriptions/listen"
-	listTools        = "tools/list"
-	listResources    = "resources/list"
-	listTemplates    = "resources/templates/list"
-	listPrompts      = "prompts/list"
-	discover         = "server/discover"
-	cancelledMessage = "notifications/cancelled"
-	progressMessage  = "notifications/progress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
 // way is what becomes of a request of the client.
@@ -42,11 +25,13 @@ const (
 // only where a contract names exactly it.
 func (s *session) wayOf(method string) way {
 	switch method {
-	case "initialize", discover, "ping", "logging/setLevel", listTools, listResources, listTemplates, listPrompts:
+	case "initialize", mcp.MethodDiscover, "ping", "logging/setLevel", mcp.MethodListTools,
+		mcp.MethodListResources, mcp.MethodListTemplates, mcp.MethodListPrompts:
 		return passes
-	case callTool, readResource, subscribe, unsubscribe, getPrompt, complete:
+	case mcp.MethodCallTool, mcp.MethodReadResource, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
+		mcp.MethodGetPrompt, mcp.MethodComplete:
 		return crosses
-	case listen:
+	case mcp.MethodListen:
 		return listens
 	}
 	if s.named(method) {
@@ -57,7 +42,7 @@ func (s *session) wayOf(method string) way {
 
 // asks says whether the answer to a method may be questions to the client.
 func asks(method string) bool {
-	return method == callTool || method == readResource || method == getPrompt
+	return method == mcp.MethodCallTool || method == mcp.MethodReadResource || method == mcp.MethodGetPrompt
 }
 
 // methodBoundary is the name under which a method other than a tool's call is
@@ -105,7 +90,8 @@ func (s *session) mayAsk(method string) bool {
 // PROHIBITED.
 func (s *session) defaults(ctx context.Context) (map[string]bool, error) {
 	var cs []holdfast.Contract
-	for _, method := range []string{readResource, subscribe, unsubscribe, getPrompt, complete} {
+	for _, method := range []string{mcp.MethodReadResource, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
+		mcp.MethodGetPrompt, mcp.MethodComplete} {
 		sum := sha256.Sum256([]byte("a method of the protocol: " + method))
 		cs = append(cs, holdfast.Contract{Boundary: s.boundaryOf(method), Risk: holdfast.Medium,
 			Permissions: []string{PermissionCall}, Pin: hex.EncodeToString(sum[:]), Source: "mcp/" + Segment(s.Server)})

@@ -13,8 +13,8 @@ const (
 	maxQueuedBytes = 16 << 20
 )
 
-// errClosed is what a peer that has gone answers to every line.
-var errClosed = errors.New("the peer is gone")
+// ErrPeerGone is the error of a line for a closed peer.
+var ErrPeerGone = errors.New("the peer is gone")
 
 // outbox is the one way to a peer. Lines leave whole and in the order in which
 // they were taken; what waits is bounded in number and bytes, so that a peer
@@ -68,7 +68,7 @@ func (o *outbox) try(ctx context.Context, to string, line []byte, taken func()) 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended {
-		return nil, nil, errClosed
+		return nil, nil, ErrPeerGone
 	}
 	if len(o.lines) >= maxQueued || (len(o.lines) > 0 && o.bytes+len(line) > maxQueuedBytes) {
 		return nil, o.changed, nil

@@ -12,40 +12,11 @@ import (
 // Bounds of the texts beside a call's arguments that reach the server, in
 // bytes: nothing judges them.
 const (
-	maxWord     = 256     // versions, names, titles and the W3C traceparent
 	maxState    = 512     // the W3C tracestate
 	maxBaggage  = 1 << 10 // the W3C baggage
-	maxCursor   = 1 << 10
-	maxProgress = 32 // the spelling of a number in a notification
+	maxProgress = 32      // the spelling of a number in a notification
 	maxCount    = 1 << 53
 )
-
-// object is a JSON object in the making; the zero object is empty.
-type object struct{ raw []byte }
-
-// add writes a member at the end, unless v is nil. v must be valid JSON.
-func (o *object) add(name string, v []byte) {
-	if v == nil {
-		return
-	}
-	comma := byte(',')
-	if len(o.raw) == 0 {
-		comma = '{'
-	}
-	o.raw = append(append(append(append(o.raw, comma), quote(name)...), ':'), v...)
-}
-
-// with returns the finished object o with members at its end.
-func (o object) with(ms []field) ([]byte, error) {
-	for _, m := range ms {
-		raw, err := mcp.Set(o.raw, m.value, m.name)
-		if err != nil {
-			return nil, err
-		}
-		o.raw = raw
-	}
-	return o.raw, nil
-}
 
 // field is a member of an object: a name and valid JSON.
 type field struct {
@@ -53,20 +24,16 @@ type field struct {
 	value []byte
 }
 
-// bytes returns the object, "{}" where nothing was added.
-func (o *object) bytes() []byte {
-	if len(o.raw) == 0 {
-		return []byte("{}")
+// addMembers returns the object raw with members at its end.
+func addMembers(raw []byte, ms []field) ([]byte, error) {
+	for _, m := range ms {
+		changed, err := mcp.Set(raw, m.value, m.name)
+		if err != nil {
+			return nil, err
+		}
+		raw = changed
 	}
-	return append(o.raw, '}')
-}
-
-// member is bytes, or nil where nothing was added.
-func (o *object) member() []byte {
-	if len(o.raw) == 0 {
-		return nil
-	}
-	return o.bytes()
+	return raw, nil
 }
 
 // passed returns the params with which a request that is no crossing reaches
@@ -77,23 +44,23 @@ func (s *session) passed(method string, p params) ([]byte, error) {
 	if method == "ping" || p.Raw == nil && method != "logging/setLevel" {
 		return nil, nil
 	}
-	var out object
+	var out mcp.Builder
 	for _, name := range passedNames(method) {
 		v, err := s.passedValue(name, p.Get(name))
 		if err != nil {
 			return nil, fmt.Errorf("params.%s %w", name, err)
 		}
-		out.add(name, v)
+		out.Add(name, v)
 	}
-	if method == "logging/setLevel" && len(out.raw) == 0 {
+	if method == "logging/setLevel" && out.BytesOrNil() == nil {
 		return nil, errors.New("params.level is missing")
 	}
 	meta, err := s.handshake(p)
 	if err != nil {
 		return nil, err
 	}
-	out.add("_meta", meta)
-	return out.bytes(), nil
+	out.Add("_meta", meta)
+	return out.Bytes(), nil
 }
 
 // passedNames is what the params of a request that is no crossing may hold
@@ -118,7 +85,7 @@ func (s *session) passedValue(name string, v []byte) ([]byte, error) {
 	}
 	switch name {
 	case "protocolVersion":
-		return word(v, maxWord)
+		return word(v, mcp.MaxWord)
 	case "capabilities":
 		return s.shownCapabilities(v)
 	case "clientInfo":
@@ -127,7 +94,7 @@ func (s *session) passedValue(name string, v []byte) ([]byte, error) {
 		if string(v) == "null" {
 			return nil, nil
 		}
-		return word(v, maxCursor)
+		return word(v, mcp.MaxCursor)
 	case "level":
 		return level(v)
 	}
@@ -144,63 +111,63 @@ func (s *session) sent(c *call, traceparent, token string) ([]byte, error) {
 		return nil, err
 	}
 	if c.tool == "" {
-		out, err := object{c.payload}.with(c.retried())
+		out, err := addMembers(c.payload, c.retried())
 		if err != nil || meta == nil {
 			return out, err
 		}
 		return mcp.Set(out, meta, "_meta")
 	}
-	out := object{make([]byte, 0, len(c.payload)+len(meta)+len(c.tool)+64)}
-	out.add("name", quote(c.tool))
-	out.add("arguments", c.payload)
+	out := mcp.NewBuilder(len(c.payload) + len(meta) + len(c.tool) + 64)
+	out.Add("name", mcp.Quote(c.tool))
+	out.Add("arguments", c.payload)
 	for _, m := range c.extra {
-		out.add(m.name, m.value)
+		out.Add(m.name, m.value)
 	}
 	for _, m := range c.retried() {
-		out.add(m.name, m.value)
+		out.Add(m.name, m.value)
 	}
-	out.add("_meta", meta)
-	return out.bytes(), nil
+	out.Add("_meta", meta)
+	return out.Bytes(), nil
 }
 
 func (s *session) sentMeta(c *call, traceparent, token string) ([]byte, error) {
-	var meta object
+	var meta mcp.Builder
 	for _, m := range c.meta.Members {
-		if m.Name == metaTraceparent && traceparent != "" || m.Name == metaProgress && token != "" {
+		if m.Name == mcp.MetaTraceparent && traceparent != "" || m.Name == mcp.MetaProgress && token != "" {
 			continue
 		}
 		v, err := s.callMeta(m.Name, m.Value(c.meta.Raw))
 		if err != nil {
 			return nil, fmt.Errorf("params._meta.%s %w", m.Name, err)
 		}
-		meta.add(m.Name, v)
+		meta.Add(m.Name, v)
 	}
 	if traceparent != "" {
-		meta.add(metaTraceparent, quote(traceparent))
+		meta.Add(mcp.MetaTraceparent, mcp.Quote(traceparent))
 	}
 	if token != "" {
-		meta.add(metaProgress, []byte(token))
+		meta.Add(mcp.MetaProgress, []byte(token))
 	}
 	for _, m := range c.extraMeta {
-		meta.add(m.name, m.value)
+		meta.Add(m.name, m.value)
 	}
-	return meta.member(), nil
+	return meta.BytesOrNil(), nil
 }
 
 // callMeta returns a member of a call's _meta as the server gets it, or nil
 // where it does not: hosts write there what they like.
 func (s *session) callMeta(name string, v []byte) ([]byte, error) {
-	most := maxWord
+	most := mcp.MaxWord
 	switch name {
-	case metaProgress:
+	case mcp.MetaProgress:
 		if mcp.IDKey(v) == "" {
 			return nil, fmt.Errorf("is not a string or a number of at most %d bytes", mcp.MaxID)
 		}
 		return v, nil
-	case metaTraceparent:
-	case metaTracestate:
+	case mcp.MetaTraceparent:
+	case mcp.MetaTracestate:
 		most = maxState
-	case metaBaggage:
+	case mcp.MetaBaggage:
 		most = maxBaggage
 	default:
 		return s.handshakeMeta(name, v)
@@ -216,27 +183,27 @@ func (s *session) callMeta(name string, v []byte) ([]byte, error) {
 // handshake returns what a request's _meta says in place of a handshake, nil
 // where it says nothing.
 func (s *session) handshake(p params) ([]byte, error) {
-	var out object
+	var out mcp.Builder
 	for _, m := range p.meta.Members {
 		v, err := s.handshakeMeta(m.Name, m.Value(p.meta.Raw))
 		if err != nil {
 			return nil, fmt.Errorf("params._meta.%s %w", m.Name, err)
 		}
-		out.add(m.Name, v)
+		out.Add(m.Name, v)
 	}
-	return out.member(), nil
+	return out.BytesOrNil(), nil
 }
 
 // handshakeMeta is callMeta for the members that stand for a handshake.
 func (s *session) handshakeMeta(name string, v []byte) ([]byte, error) {
 	switch name {
-	case metaProtocol:
-		return word(v, maxWord)
-	case metaClientInfo:
+	case mcp.MetaProtocol:
+		return word(v, mcp.MaxWord)
+	case mcp.MetaClientInfo:
 		return implementation(v)
-	case metaCapabilities:
+	case mcp.MetaCapabilities:
 		return s.shownCapabilities(v)
-	case metaLogLevel:
+	case mcp.MetaLogLevel:
 		return level(v)
 	}
 	return nil, nil
@@ -244,11 +211,11 @@ func (s *session) handshakeMeta(name string, v []byte) ([]byte, error) {
 
 // word returns a string of at most n bytes.
 func word(v []byte, n int) ([]byte, error) {
-	s, ok := text(v)
+	s, ok := mcp.Text(v)
 	if !ok || len(s) > n {
 		return nil, fmt.Errorf("is not a string of at most %d bytes", n)
 	}
-	return quote(s), nil
+	return mcp.Quote(s), nil
 }
 
 // implementation returns what a program says of itself: its name, title and
@@ -258,19 +225,19 @@ func implementation(v []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out object
+	var out mcp.Builder
 	for _, name := range []string{"name", "title", "version"} {
 		part := o.Get(name)
 		if part == nil {
 			continue
 		}
-		w, err := word(part, maxWord)
+		w, err := word(part, mcp.MaxWord)
 		if err != nil {
 			return nil, fmt.Errorf("has a %s that %w", name, err)
 		}
-		out.add(name, w)
+		out.Add(name, w)
 	}
-	return out.bytes(), nil
+	return out.Bytes(), nil
 }
 
 func readObject(v []byte) (mcp.Object, error) {
@@ -282,11 +249,11 @@ func readObject(v []byte) (mcp.Object, error) {
 
 // level returns a severity, which is one of RFC 5424's as MCP spells them.
 func level(v []byte) ([]byte, error) {
-	s, _ := text(v)
+	s, _ := mcp.Text(v)
 	if !slices.Contains([]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}, s) {
 		return nil, errors.New("is not one of debug, info, notice, warning, error, critical, alert and emergency")
 	}
-	return quote(s), nil
+	return mcp.Quote(s), nil
 }
 
 // number returns v where it is a JSON number of few bytes, else nil.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 )
 
 // TestServerGetsWhatWasJudged: what the kernel judges is the arguments, so a
@@ -31,17 +32,17 @@ func TestServerGetsWhatWasJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := start(t, newTable()).greet(t)
-			g.client.send(t, `{"jsonrpc":"2.0","id":7,`+c.call+`}`)
+			g.client.Send(t, `{"jsonrpc":"2.0","id":7,`+c.call+`}`)
 			if c.refused != "" {
-				wantText(t, g.client.next(t), `"id":7`, `"isError":true`, "refused: ", c.refused)
+				wantText(t, g.client.Next(t), `"id":7`, `"isError":true`, "refused: ", c.refused)
 				if len(g.k.requests) != 0 {
 					t.Error("a crossing was made")
 				}
-				g.client.send(t, callCat(8))
-				wantText(t, g.server.next(t), `"id":3,"method":"tools/call"`, `"arguments":{"n":8}`)
+				g.client.Send(t, callCat(8))
+				wantText(t, g.server.Next(t), `"id":3,"method":"tools/call"`, `"arguments":{"n":8}`)
 				return
 			}
-			line := g.server.next(t)
+			line := g.server.Next(t)
 			wantText(t, line, `"name":"cat","arguments":{}`, `"traceparent":"00-c1"`)
 			if strings.Contains(line, hidden) {
 				t.Errorf("the server gets what nothing judged: %s", line)
@@ -54,10 +55,10 @@ func TestServerGetsWhatWasJudged(t *testing.T) {
 func TestClientGetsWhatWasJudged(t *testing.T) {
 	g := start(t, newTable()).greet(t)
 	for i, answer := range []string{`"result":{"content":[]}`, `"error":{"code":1,"message":"m"}`} {
-		g.client.send(t, callCat(7+i))
-		id := idOf(t, g.server.next(t))
-		g.server.send(t, `{"leak":"ssn 078-05-1120","jsonrpc":"2.0","id":`+id+`,`+answer+`,"params":{"leak":"ssn"}}`)
-		if got, want := g.client.next(t), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, 7+i, answer); got != want {
+		g.client.Send(t, callCat(7+i))
+		id := idOf(t, g.server.Next(t))
+		g.server.Send(t, `{"leak":"ssn 078-05-1120","jsonrpc":"2.0","id":`+id+`,`+answer+`,"params":{"leak":"ssn"}}`)
+		if got, want := g.client.Next(t), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, 7+i, answer); got != want {
 			t.Errorf("got %s", got)
 		}
 	}
@@ -69,8 +70,8 @@ func TestWithheldIsNotSaidOtherwise(t *testing.T) {
 	k := newTable()
 	k.withhold["mcp/fs/cat"] = true
 	g := start(t, k).greet(t)
-	g.client.send(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"cat","_meta":{"progressToken":"t"}}}`)
-	id := idOf(t, g.server.next(t))
+	g.client.Send(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"cat","_meta":{"progressToken":"t"}}}`)
+	id := idOf(t, g.server.Next(t))
 	for _, l := range []string{
 		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"the withheld secret"}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"the withheld secret","progress":1}}`,
@@ -80,13 +81,13 @@ func TestWithheldIsNotSaidOtherwise(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"a":"the withheld secret"}}`,
 		`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":"the withheld secret"}]}}`,
 	} {
-		g.server.send(t, l)
+		g.server.Send(t, l)
 	}
 	for _, want := range []string{
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}`,
 		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`, `withheld: `,
 	} {
-		l := g.client.next(t)
+		l := g.client.Next(t)
 		wantText(t, l, want)
 		if strings.Contains(l, "the withheld secret") {
 			t.Errorf("the client reads what K8 withheld: %s", l)
@@ -108,11 +109,11 @@ func TestNoWayAroundCalls(t *testing.T) {
 		`"id":"sk-live-secret","method":"tools/list","params":{"a":"sk-live-secret","_meta":{"progressToken":"sk-live-secret"}}`,
 		`"id":9,"method":"server/discover","params":{"a":"sk-live-secret"}`,
 	} {
-		g.client.send(t, `{"jsonrpc":"2.0",`+l+`}`)
+		g.client.Send(t, `{"jsonrpc":"2.0",`+l+`}`)
 	}
 	got := ""
 	for !strings.Contains(got, "server/discover") {
-		if got = g.server.next(t); strings.Contains(got, secret) {
+		if got = g.server.Next(t); strings.Contains(got, secret) {
 			t.Errorf("reached the server without a crossing: %s", got)
 		}
 	}
@@ -121,7 +122,7 @@ func TestNoWayAroundCalls(t *testing.T) {
 // slow is a session whose server reads when the test does.
 type slow struct {
 	k      *table
-	client *peer
+	client *gatewaytest.Peer
 	reads  *mcp.Reader
 	says   io.WriteCloser
 	done   chan error
@@ -131,22 +132,22 @@ func startSlow(t *testing.T) *slow {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c, client := pair()
+	c, client := gatewaytest.Pair()
 	g := &slow{k: newTable(), client: client, reads: mcp.NewReader(outR), says: inW, done: make(chan error, 1)}
-	server := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
+	server := &gatewaytest.Stream{Reader: inR, Writer: outW, OnClose: func() { inR.Close(); outW.Close() }}
 	go func() {
 		g.done <- Serve(context.Background(), Lines(c), server, Config{Kernel: g.k, Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
-	t.Cleanup(func() { client.w.Close(); inW.Close(); outR.Close() })
-	client.send(t, hello)
+	t.Cleanup(func() { client.Input.Close(); inW.Close(); outR.Close() })
+	client.Send(t, hello)
 	g.next(t)
 	fmt.Fprintln(inW, welcome)
-	client.next(t)
-	client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	client.Next(t)
+	client.Send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	g.next(t)
 	fmt.Fprintln(inW, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`)
-	client.next(t)
+	client.Next(t)
 	return g
 }
 
@@ -163,10 +164,11 @@ func (g *slow) next(t *testing.T) string {
 // queue makes a ping leave, which blocks the way, and calls wait behind it.
 func (g *slow) queue(t *testing.T, ids ...int) {
 	t.Helper()
-	g.client.send(t, `{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 	for i, id := range ids {
-		g.client.send(t, callCat(id))
-		eventually(t, "the call is not made", func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return g.k.active == i+1 })
+		g.client.Send(t, callCat(id))
+		gatewaytest.Eventually(t, "the call is not made",
+			func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return g.k.active == i+1 })
 	}
 }
 
@@ -176,14 +178,15 @@ func TestQueuedCallIsNotSent(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		g := startSlow(t)
 		g.queue(t, 7, 6)
-		g.client.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
-		eventually(t, "the crossing goes on", func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return len(g.k.actErrs) == 1 })
+		g.client.Send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+		gatewaytest.Eventually(t, "the crossing goes on",
+			func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return len(g.k.actErrs) == 1 })
 		if err := g.k.actErrs[0]; holdfast.KindOf(err) != holdfast.KindCanceled || !errors.Is(err, errUnsent) || !errors.Is(err, holdfast.ErrNotStarted) {
 			t.Errorf("the act gave %v", err)
 		}
 		wantText(t, g.next(t), `"method":"ping"`)
 		wantText(t, g.next(t), `"method":"tools/call"`, `"arguments":{"n":6}`)
-		g.client.send(t, `{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+		g.client.Send(t, `{"jsonrpc":"2.0","id":8,"method":"ping"}`)
 		wantText(t, g.next(t), `"method":"ping"`)
 	})
 	t.Run("the server ends", func(t *testing.T) {
@@ -191,7 +194,7 @@ func TestQueuedCallIsNotSent(t *testing.T) {
 		g.queue(t, 7)
 		g.says.Close()
 		for range 2 {
-			if l := g.client.next(t); strings.Contains(l, `"id":7`) {
+			if l := g.client.Next(t); strings.Contains(l, `"id":7`) {
 				wantText(t, l, "refused: the MCP server ended", "has not been asked", `"isError":true`)
 			}
 		}
@@ -203,9 +206,10 @@ func TestQueuedCallIsNotSent(t *testing.T) {
 		g := startSlow(t)
 		g.queue(t, 7)
 		fmt.Fprintln(g.says, `{"jsonrpc":"2.0","id":4,"result":{"content":[]}}`)
-		wantText(t, g.client.next(t), `"id":7`, "refused: the MCP server answered before it was asked", `"isError":true`)
+		wantText(t, g.client.Next(t), `"id":7`, "refused: the MCP server answered before it was asked",
+			`"isError":true`)
 		wantText(t, g.next(t), `"method":"ping"`)
-		g.client.send(t, callCat(6))
+		g.client.Send(t, callCat(6))
 		wantText(t, g.next(t), `"arguments":{"n":6}`)
 	})
 }

@@ -98,7 +98,7 @@ func TestOutboxPromptGone(t *testing.T) {
 	if err := run(); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("the writer ended with %v", err)
 	}
-	if _, err := o.put(t.Context(), "", []byte("b")); !errors.Is(err, errClosed) {
+	if _, err := o.put(t.Context(), "", []byte("b")); !errors.Is(err, ErrPeerGone) {
 		t.Errorf("taken after the end: %v", err)
 	}
 }

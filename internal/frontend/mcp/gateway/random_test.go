@@ -66,12 +66,12 @@ func TestRandomPeers(t *testing.T) {
 		})
 		for range 120 {
 			if r.IntN(2) == 0 {
-				io.WriteString(g.client.w, randomLine(r, false)+"\n")
+				io.WriteString(g.client.Input, randomLine(r, false)+"\n")
 			} else {
-				io.WriteString(g.server.w, randomLine(r, true)+"\n")
+				io.WriteString(g.server.Input, randomLine(r, true)+"\n")
 			}
 		}
-		g.client.w.Close()
+		g.client.Input.Close()
 		if err := g.wait(t); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -81,11 +81,11 @@ func TestRandomPeers(t *testing.T) {
 			t.Fatalf("seed %d: an act goes on", seed)
 		}
 	}
-	eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
+	gatewaytest.Eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-func checkLines(t *testing.T, who string, p *peer, calls bool) {
-	for l := range p.lines {
+func checkLines(t *testing.T, who string, p *gatewaytest.Peer, calls bool) {
+	for l := range p.Lines {
 		// The gateway answers what has no id with null, as JSON-RPC says.
 		m, err := mcp.Parse([]byte(strings.Replace(l, `"id":null`, `"id":0`, 1)))
 		if err != nil {
@@ -100,10 +100,11 @@ func checkLines(t *testing.T, who string, p *peer, calls bool) {
 // TestForgedMeta: what only the gateway may say, a server cannot.
 func TestForgedMeta(t *testing.T) {
 	g := start(t, newTable()).greet(t)
-	g.client.send(t, callCat(5))
-	g.server.next(t)
-	g.server.send(t, `{"jsonrpc":"2.0","id":3,"result":{"content":[],"_meta":{"dev.holdfast/review":"r9", "a":1.50,"Dev.Holdfast/crossing":"c9"},"x":1}}`)
-	if got, want := g.client.next(t), `{"jsonrpc":"2.0","id":5,"result":{"content":[],"_meta":{"a":1.50},"x":1}}`; got != want {
+	g.client.Send(t, callCat(5))
+	g.server.Next(t)
+	g.server.Send(t, `{"jsonrpc":"2.0","id":3,"result":{"content":[],"_meta":{"dev.holdfast/review":"r9", "a":1.50,"Dev.Holdfast/crossing":"c9"},"x":1}}`)
+	if got, want := g.client.Next(t),
+		`{"jsonrpc":"2.0","id":5,"result":{"content":[],"_meta":{"a":1.50},"x":1}}`; got != want {
 		t.Errorf("got %s", got)
 	}
 }
@@ -117,31 +118,31 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func benchmarkCall(b *testing.B, size int) {
-	c, client := pair()
-	s, server := pair()
+	c, client := gatewaytest.Pair()
+	s, server := gatewaytest.Pair()
 	done := make(chan error, 1)
 	go func() {
 		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: &gatewaytest.Open{}, Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
-	io.WriteString(client.w, hello+"\n")
-	<-server.lines
-	io.WriteString(server.w, welcome+"\n")
-	<-client.lines
-	io.WriteString(client.w, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`+"\n")
-	<-server.lines
-	io.WriteString(server.w, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`+"\n")
-	<-client.lines
+	io.WriteString(client.Input, hello+"\n")
+	<-server.Lines
+	io.WriteString(server.Input, welcome+"\n")
+	<-client.Lines
+	io.WriteString(client.Input, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`+"\n")
+	<-server.Lines
+	io.WriteString(server.Input, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`+"\n")
+	<-client.Lines
 	call := `,"method":"tools/call","params":{"name":"cat","arguments":{"a":"` + strings.Repeat("x", size) + `"}}}` + "\n"
 	b.SetBytes(int64(len(call)))
 	b.ReportAllocs()
 	for n := 3; b.Loop(); n++ {
-		fmt.Fprintf(client.w, `{"jsonrpc":"2.0","id":%d%s`, n, call)
-		<-server.lines
-		fmt.Fprintf(server.w, `{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`+"\n", n)
-		<-client.lines
+		fmt.Fprintf(client.Input, `{"jsonrpc":"2.0","id":%d%s`, n, call)
+		<-server.Lines
+		fmt.Fprintf(server.Input, `{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`+"\n", n)
+		<-client.Lines
 	}
-	client.w.Close()
+	client.Input.Close()
 	if err := <-done; err != nil {
 		b.Error(err)
 	}

@@ -34,9 +34,9 @@ func (s *session) relist(ctx context.Context, swapped <-chan struct{}) {
 			s.pass(ctx, "", m)
 		}
 		for _, f := range subs {
-			var params object
-			params.add("_meta", s.subscriptionMeta(f))
-			s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: params.bytes()})
+			var params mcp.Builder
+			params.Add("_meta", s.subscriptionMeta(f))
+			s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: params.Bytes()})
 		}
 	}
 }

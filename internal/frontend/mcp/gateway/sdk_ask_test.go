@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -16,10 +17,10 @@ func TestOfficialSDK_D11_holds(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		for _, decision := range []string{"approve", "open only", "decline"} {
 			t.Run(version+" "+decision, func(t *testing.T) {
-				g := startSDK(t, version, "", func(g *sdkRig, c *Config) {
-					waiting(MaxWait)(c)
+				g := startSDK(t, version, "", func(g *sdkRig, c *gateway.Config) {
+					gateway.WaitFor(gateway.MaxWait)(c)
 					if decision == "open only" {
-						waiting(100 * time.Millisecond)(c)
+						gateway.WaitFor(100 * time.Millisecond)(c)
 					}
 					g.elicited = func(p *sdk.ElicitParams) string {
 						if p.Mode != "url" || p.URL != "http://127.0.0.1:7411/review/r1" {
@@ -29,7 +30,7 @@ func TestOfficialSDK_D11_holds(t *testing.T) {
 							return "decline"
 						}
 						if decision == "approve" {
-							time.AfterFunc(50*time.Millisecond, func() { g.k.decide("r1", true) })
+							time.AfterFunc(50*time.Millisecond, func() { g.k.Decide("r1", true) })
 						}
 						return "accept"
 					}
@@ -46,8 +47,8 @@ func TestOfficialSDK_D11_holds(t *testing.T) {
 // TestOfficialSDK_questions: what a contract lets a server ask of its client, it
 // learns in either way of asking, and nothing else.
 func TestOfficialSDK_questions(t *testing.T) {
-	lists := func(g *sdkRig, _ *Config) {
-		g.k.listed["client/sums/*"] = holdfast.Contract{Boundary: "client/sums/*", Risk: holdfast.Medium}
+	lists := func(g *sdkRig, _ *gateway.Config) {
+		g.k.ListContract(holdfast.Contract{Boundary: "client/sums/*", Risk: holdfast.Medium})
 	}
 	t.Run("2026-07-28", func(t *testing.T) {
 		g := startSDK(t, "2026-07-28", "", lists)
@@ -56,7 +57,7 @@ func TestOfficialSDK_questions(t *testing.T) {
 			t.Errorf("%+v %s", r, said)
 		}
 		got := map[string]int{}
-		for _, r := range g.k.requests {
+		for _, r := range g.k.Requests() {
 			got[r.Boundary]++
 		}
 		if got["client/sums/elicitation/create"] != 2 || got["client/sums/roots/list"] != 2 || got["mcp/sums/goes_on"] != 2 {

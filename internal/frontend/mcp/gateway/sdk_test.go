@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -134,10 +137,10 @@ func (c *child) Exit(ctx context.Context) error {
 	}
 }
 
-func spawn(t *testing.T, versions string) (*child, *peer) {
+func spawn(t *testing.T, versions string) (*child, *gatewaytest.Peer) {
 	t.Helper()
 	r, w := io.Pipe()
-	errs, says := pair()
+	errs, says := gatewaytest.Pair()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), sdkEnv+"="+versions)
 	cmd.Stdout, cmd.Stderr = w, errs
@@ -156,30 +159,31 @@ func spawn(t *testing.T, versions string) (*child, *peer) {
 // sdkRig is the official client and the official server with the gateway
 // between them.
 type sdkRig struct {
-	k        *table
+	k        *gateway.Table
 	session  *sdk.ClientSession
-	stderr   *peer
+	stderr   *gatewaytest.Peer
 	progress atomic.Int32
 	asked    atomic.Int32
 	// elicited is what the client does when it is asked; nil accepts.
 	elicited func(*sdk.ElicitParams) string
 }
 
-func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *Config)) *sdkRig {
+func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *gateway.Config)) *sdkRig {
 	t.Helper()
-	g := &sdkRig{k: newTable()}
-	cfg := Config{Kernel: g.k, Server: "sums", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Token: goodToken}
+	g := &sdkRig{k: gateway.NewTable()}
+	cfg := gateway.Config{Kernel: g.k, Server: "sums", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Token: gateway.GoodToken}
 	for _, f := range change {
 		f(g, &cfg)
 	}
-	g.k.risks["mcp/sums/forbidden"] = holdfast.Prohibited
+	g.k.SetRisk("mcp/sums/forbidden", holdfast.Prohibited)
 	server, says := spawn(t, versions)
 	g.stderr = says
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(context.Background(), Lines(&rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}), server, cfg)
+		done <- gateway.Serve(context.Background(), gateway.Lines(&gatewaytest.Stream{Reader: inR, Writer: outW,
+			OnClose: func() { inR.Close(); outW.Close() }}), server, cfg)
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, g.options())
 	//lint:ignore SA1019 servers may still ask for them
@@ -288,7 +292,8 @@ func (g *sdkRig) sees(t *testing.T) {
 	if r, err := g.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "file:///r"}); err != nil || len(r.Contents) != 1 {
 		t.Errorf("resources/read: %+v %v", r, err)
 	}
-	if r := g.k.requests[len(g.k.requests)-1]; r.Boundary != "mcp/sums/resources/read" || string(r.Payload) != `{"uri":"file:///r"}` {
+	all := g.k.Requests()
+	if r := all[len(all)-1]; r.Boundary != "mcp/sums/resources/read" || string(r.Payload) != `{"uri":"file:///r"}` {
 		t.Errorf("the kernel was asked %s %s", r.Boundary, r.Payload)
 	}
 }
@@ -297,10 +302,10 @@ func (g *sdkRig) calls(t *testing.T) {
 	if r, _ := g.call(t, "sum", sumIn{2, 3}); r.IsError || fmt.Sprint(r.StructuredContent) != "map[sum:5]" {
 		t.Errorf("sum: %+v", r)
 	}
-	if o := g.k.outputs[len(g.k.outputs)-1]; string(o.Structured) != `{"sum":5}` || !strings.Contains(string(o.Body), `"content"`) {
+	if o := g.k.LastOutput(); string(o.Structured) != `{"sum":5}` || !strings.Contains(string(o.Body), `"content"`) {
 		t.Errorf("K8 saw %s", o.Body)
 	}
-	if r, said := g.call(t, "fails", nil); !r.IsError || said != "no such sum" || g.k.outputs[len(g.k.outputs)-1].ExitCode != 1 {
+	if r, said := g.call(t, "fails", nil); !r.IsError || said != "no such sum" || g.k.LastOutput().ExitCode != 1 {
 		t.Errorf("fails: %+v", r)
 	}
 	if r, said := g.call(t, "forbidden", nil); !r.IsError || !strings.Contains(said, "refused: this tool is forbidden") {
@@ -309,7 +314,7 @@ func (g *sdkRig) calls(t *testing.T) {
 	if _, said := g.call(t, "steps", nil); said != "stepped" {
 		t.Errorf("steps: %s", said)
 	}
-	eventually(t, "no progress came", func() bool { return g.progress.Load() == 3 })
+	gatewaytest.Eventually(t, "no progress came", func() bool { return g.progress.Load() == 3 })
 }
 
 func (g *sdkRig) holds(t *testing.T) {
@@ -318,9 +323,7 @@ func (g *sdkRig) holds(t *testing.T) {
 	if !r.IsError || !strings.Contains(said, "holdfast review approve r1") || r.Meta["dev.holdfast/review"] != "r1" {
 		t.Errorf("held: %+v %s", r, said)
 	}
-	g.k.mu.Lock()
-	g.k.approved["r1"] = true
-	g.k.mu.Unlock()
+	g.k.Approve("r1")
 	if r, said := g.call(t, "format", args); r.IsError || said != "formatted" {
 		t.Errorf("after approval: %+v %s", r, said)
 	}
@@ -332,7 +335,7 @@ func (g *sdkRig) holds(t *testing.T) {
 // asks: what a server wants to know of the client, it does not learn.
 func (g *sdkRig) asks(t *testing.T, version string) {
 	before := g.asked.Load()
-	if version < statelessSince {
+	if version < mcp.StatelessSince {
 		if _, said := g.call(t, "asks", nil); strings.Contains(said, "<nil>") {
 			t.Errorf("asks: %s", said)
 		}
@@ -354,14 +357,14 @@ func (g *sdkRig) cancels(t *testing.T) {
 		_, err := g.session.CallTool(ctx, &sdk.CallToolParams{Name: "wait"})
 		ended <- err
 	}()
-	if l := g.stderr.next(t); l != "waiting" {
+	if l := g.stderr.Next(t); l != "waiting" {
 		t.Errorf("the server says %q", l)
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if l := g.stderr.next(t); l != "cancelled" {
+	if l := g.stderr.Next(t); l != "cancelled" {
 		t.Errorf("the server says %q", l)
 	}
 }

@@ -28,16 +28,15 @@ const (
 // Reasons why a request's context ends.
 var (
 	errCanceled = errors.New("the client cancelled the request")
-	errGone     = errors.New("the client is gone")
+	// ErrClientGone ends the contexts of a client's requests.
+	ErrClientGone = errors.New("the client is gone")
 )
-
-// errLoad is a request for which the load has no room.
-var errLoad = errors.New("busy: the requests in flight in all sessions of this caller, or of everybody, have too many bytes")
 
 // session is one client at one server.
 type session struct {
 	Config
 	client   Client
+	load     Load
 	server   Conn
 	toClient *outbox
 	toServer *outbox
@@ -123,7 +122,7 @@ type answer struct {
 }
 
 func newSession(client Client, server Conn, c Config) *session {
-	return &session{Config: c, client: client, server: server,
+	return &session{Config: c, client: client, load: LoadOf(client), server: server,
 		toClient: newOutbox(promptClient(client)), toServer: newOutbox(promptly(server)), tools: newTools(),
 		flights: map[string]*flight{}, waits: map[string]wait{}, tokens: map[string]*flight{}, listens: map[string]*flight{},
 		questions: map[string]context.CancelCauseFunc{}, asks: map[string]chan mcp.Message{}, released: make(chan struct{}), seen: map[[32]byte]bool{},
@@ -166,7 +165,7 @@ func (s *session) run(parent context.Context) error {
 		s.toClient.end(false)
 		within(flushFor, writeClient)
 	}
-	cancel(errGone)
+	cancel(ErrClientGone)
 	s.toClient.end(true)
 	s.refuseNew()
 	s.work.Wait()
@@ -186,7 +185,7 @@ func (s *session) start(ends chan<- ending, server bool, f func() error) <-chan 
 	go func() {
 		defer close(done)
 		err := mcp.Guard(s.Panicked, f)
-		if hungUp(err) {
+		if IsHangUp(err) {
 			err = nil
 		}
 		ends <- ending{err, server}
@@ -194,9 +193,12 @@ func (s *session) start(ends chan<- ending, server bool, f func() error) <-chan 
 	return done
 }
 
-// hungUp says whether an error is only a peer that went.
-func hungUp(err error) bool {
-	for _, e := range []error{io.EOF, io.ErrClosedPipe, os.ErrClosed, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET, errClosed, errGone} {
+// IsHangUp reports whether an error only means that a peer went.
+func IsHangUp(err error) bool {
+	for _, e := range []error{
+		io.EOF, io.ErrClosedPipe, os.ErrClosed, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET,
+		ErrPeerGone, ErrClientGone,
+	} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -237,13 +239,13 @@ func (s *session) refuseNew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone == nil {
-		s.gone = errGone
+		s.gone = ErrClientGone
 	}
 }
 
 func (s *session) closeClient(done ...<-chan struct{}) {
 	err := s.client.Close()
-	if errors.Is(err, errNotCloser) {
+	if errors.Is(err, ErrNotCloser) {
 		return
 	}
 	if err != nil {
@@ -293,8 +295,9 @@ func (s *session) begin(ctx context.Context, m mcp.Message, crossing bool) (cont
 		return nil, nil, fmt.Errorf("busy: %d requests are in flight", s.MaxInFlight)
 	case len(s.flights) > 0 && s.asked+len(m.Raw) > maxAsked:
 		return nil, nil, fmt.Errorf("busy: the requests in flight have %d bytes", s.asked)
-	case !s.load.ask(len(m.Raw)):
-		return nil, nil, errLoad
+	}
+	if err := s.load.AddRequest(len(m.Raw)); err != nil {
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	f := &flight{key: key, id: m.ID, crossing: crossing, cancel: cancel, asked: len(m.Raw)}
@@ -321,7 +324,7 @@ func (s *session) land(f *flight) {
 	delete(s.flights, f.key)
 	delete(s.tokens, f.theirs)
 	s.asked -= f.asked
-	s.load.answered(f.asked)
+	s.load.RemoveRequest(f.asked)
 }
 
 // letGo says that a request does not keep its answers any more.
@@ -332,7 +335,7 @@ func (s *session) letGo(f *flight) {
 		return
 	}
 	s.held -= f.held
-	s.load.hold(-f.held)
+	s.load.AddAnswer(-f.held)
 	f.held = 0
 	close(s.released)
 	s.released = make(chan struct{})
@@ -346,7 +349,7 @@ func (s *session) room(ctx context.Context) error {
 		s.mu.Lock()
 		full, released := s.held > maxHeld, s.released
 		s.mu.Unlock()
-		others := s.load.full()
+		others := s.load.Full()
 		if !full && others == nil {
 			return nil
 		}

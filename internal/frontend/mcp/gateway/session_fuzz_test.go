@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
@@ -64,31 +65,31 @@ func FuzzSession(f *testing.F) {
 		if mode&16 != 0 {
 			cfg.Wait, cfg.Page = time.Millisecond, func(r string) string { return "http://127.0.0.1/review/" + r }
 		}
-		c, client := pair()
-		s, server := pair()
+		c, client := gatewaytest.Pair()
+		s, server := gatewaytest.Pair()
 		done := make(chan error, 1)
 		go func() { done <- Serve(t.Context(), Lines(c), s, cfg) }()
 		for line := range bytes.Lines(script[1:]) {
-			to := client.w
+			to := client.Input
 			if line[0] == 's' {
-				to = server.w
+				to = server.Input
 			}
 			if _, err := to.Write(line[1:]); err != nil {
 				break
 			}
 		}
-		client.w.Close()
+		client.Input.Close()
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		server.w.Close()
-		for l := range client.lines {
+		server.Input.Close()
+		for l := range client.Lines {
 			m := message(t, l)
 			if asked := m.IsRequest() && m.Method != "ping" || strings.Contains(l, `"inputRequests"`); asked && !allowed {
 				t.Fatalf("the client is asked what nobody allowed: %s", l)
 			}
 		}
-		for l := range server.lines {
+		for l := range server.Lines {
 			checkForServer(t, message(t, l), allowed)
 		}
 	})
@@ -107,11 +108,13 @@ func message(t *testing.T, l string) mcp.Message {
 func checkForServer(t *testing.T, m mcp.Message, allowed bool) {
 	t.Helper()
 	switch m.Method {
-	case "", "initialize", discover, "ping", "logging/setLevel", listTools, listResources, listTemplates, listPrompts, cancelledMessage, "notifications/initialized":
+	case "", "initialize", mcp.MethodDiscover, "ping", "logging/setLevel", mcp.MethodListTools,
+		mcp.MethodListResources, mcp.MethodListTemplates, mcp.MethodListPrompts, mcp.MethodCancelled,
+		"notifications/initialized":
 		if m.Method == "" && m.Result != nil && string(m.Result) != "{}" && !allowed {
 			t.Fatalf("the server learns of the client: %s", m.Raw)
 		}
-	case listen:
+	case mcp.MethodListen:
 		if uris := mcp.Get(m.Params, "notifications", "resourceSubscriptions"); uris != nil && string(uris) != "[]" && !allowed {
 			t.Fatalf("the server tells of what nobody allowed: %s", m.Raw)
 		}

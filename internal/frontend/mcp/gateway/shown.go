@@ -34,7 +34,7 @@ func (s *session) familiar(v []byte) bool {
 // while nothing was withheld, and after that without what is new in it. Of a
 // list the items stay that the client was shown before.
 func (s *session) guarded(method string, result []byte) ([]byte, error) {
-	items, name := shape(method)
+	_, items, name := mcp.ListShape(method)
 	if items == "" {
 		if !s.familiar(result) && string(result) != "{}" {
 			return nil, errMuted
@@ -49,7 +49,7 @@ func (s *session) guarded(method string, result []byte) ([]byte, error) {
 		if s.familiar(item) {
 			return false
 		}
-		was, _ := text(mcp.Get(item, name))
+		was, _ := mcp.Text(mcp.Get(item, name))
 		s.odd("what the MCP server lists anew was left out, since a result of it was withheld", "method", method, "item", was[:min(len(was), maxName)])
 		return true
 	})
@@ -61,16 +61,16 @@ func (s *session) guarded(method string, result []byte) ([]byte, error) {
 	if !muted {
 		return result, nil
 	}
-	var out object
+	var out mcp.Builder
 	if mcp.Get(result, "resultType") != nil {
-		out.add("resultType", []byte(`"complete"`))
+		out.Add("resultType", []byte(`"complete"`))
 	}
-	out.add(items, listOf(kept))
+	out.Add(items, listOf(kept))
 	if next != nil && whole {
-		out.add("nextCursor", next)
+		out.Add("nextCursor", next)
 	}
 	if mcp.Get(result, "ttlMs") != nil {
-		out.add("ttlMs", []byte("0"))
+		out.Add("ttlMs", []byte("0"))
 	}
-	return out.bytes(), nil
+	return out.Bytes(), nil
 }

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"net/http"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 )
 
 // lostWords are what the panics of these tests say. Nobody but the hook hears
@@ -95,11 +95,11 @@ func (h *hook) once(t *testing.T) {
 	}
 }
 
-// rest is what a peer still gets, until its stream ends.
-func (p *peer) rest() string {
+// restOf returns what a peer still gets, until its stream ends.
+func restOf(p *gatewaytest.Peer) string {
 	var all strings.Builder
 	for {
-		l, ok := p.line()
+		l, ok := p.Line()
 		if !ok {
 			return all.String()
 		}
@@ -136,99 +136,49 @@ func TestPanicsEndTheSession(t *testing.T) {
 			})
 			g.greet(t)
 			k.at.Store(&c.at)
-			g.client.send(t, c.line)
+			g.client.Send(t, c.line)
 			if c.at == "observe" {
-				g.server.next(t)
-				g.server.send(t, `{"jsonrpc":"2.0","id":3,"result":{"tools":[`+reads+`,{"name":"dog","inputSchema":{"type":"object"}}]}}`)
+				g.server.Next(t)
+				g.server.Send(t, `{"jsonrpc":"2.0","id":3,"result":{"tools":[`+reads+`,{"name":"dog","inputSchema":{"type":"object"}}]}}`)
 			}
 			if err := g.wait(t); !errors.Is(err, mcp.ErrPanicked) {
 				t.Errorf("Serve: %v", err)
 			}
 			k.once(t)
-			if got := g.client.rest() + g.server.rest() + g.log.String(); strings.Contains(got, "hunter2") {
+			if got := restOf(g.client) + restOf(g.server) + g.log.String(); strings.Contains(got, "hunter2") {
 				t.Errorf("the words went out: %s", got)
 			}
 			if k.active != 0 {
 				t.Error("an act goes on")
 			}
-			eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
+			gatewaytest.Eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
 		})
 	}
 }
 
 // TestPanicsOfTheReaderEndTheSession is the same for the goroutine that reads the
-// client, of a session and of a router.
+// client.
 func TestPanicsOfTheReaderEndTheSession(t *testing.T) {
 	k := &mistaken{table: newTable()}
-	server, _ := pair()
+	server, _ := gatewaytest.Pair()
 	c := Config{Server: "fs"}
 	k.config(&c)
 	if err := Serve(t.Context(), k, server, c); !errors.Is(err, mcp.ErrPanicked) {
 		t.Errorf("Serve: %v", err)
 	}
 	k.once(t)
-	r := &mistaken{table: newTable()}
-	one, two := (&backend{name: "one"}).upstream(t, r), (&backend{name: "two"}).upstream(t, r)
-	one.Panicked, two.Panicked = r.told, r.told
-	if err := ServeAll(t.Context(), r, []Upstream{one, two}); !errors.Is(err, mcp.ErrPanicked) {
-		t.Errorf("ServeAll: %v", err)
-	}
-	r.once(t)
 }
 
-// TestPanicsOfARouter ends the router, with all its servers, where something that
-// is no one server's panics.
-func TestPanicsOfARouter(t *testing.T) {
-	var h hook
-	r := &router{panicked: h.told, mistaken: make(chan error, 1)}
-	r.spawn(func() { panic(lostWords) })
-	r.work.Wait()
-	if err := <-r.mistaken; !errors.Is(err, mcp.ErrPanicked) {
-		t.Error(err)
-	}
-	h.once(t)
-}
-
-// TestPanicsOverHTTP ends one core, and the next request has a new one.
-func TestPanicsOverHTTP(t *testing.T) {
-	k := &mistaken{table: newTable()}
-	var times atomic.Int32
-	run := func(ctx context.Context, c Client) error {
-		if times.Add(1) == 1 {
-			panic(lostWords)
-		}
-		server, _ := pair()
-		cfg := Config{Server: "fs"}
-		k.config(&cfg)
-		return Serve(ctx, c, server, cfg)
-	}
-	g := startHTTP(t, run, func(h *HTTP) { h.Panicked = k.told })
-	ping := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
-	r := g.do(t, http.MethodPost, ping)
-	if r.StatusCode < 400 {
-		t.Errorf("the first was answered %s", r.Status)
-	}
-	r.Body.Close()
-	k.once(t)
-	eventually(t, "no second core was made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 50_000_000)
-		defer cancel()
-		q, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.url, strings.NewReader(ping))
-		q.Header.Set("Content-Type", "application/json")
-		q.Header.Set("Accept", "application/json, text/event-stream")
-		if r, err := http.DefaultClient.Do(q); err == nil {
-			r.Body.Close()
-		}
-		return times.Load() > 1
-	})
-}
-
-// TestGoroutinesAreGuarded reads the package: whatever runs on a goroutine of its
-// own runs under a guard.
+// TestGoroutinesAreGuarded reads this package, the router and the HTTP front: all
+// goroutines run under a guard.
 func TestGoroutinesAreGuarded(t *testing.T) {
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var names []string
+	for _, pattern := range []string{"*.go", "../router/*.go", "../streamable/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no files in %s: %v", pattern, err)
+		}
+		names = append(names, found...)
 	}
 	found := 0
 	look := func(n ast.Node) bool {

@@ -145,7 +145,7 @@ func (s *session) listed(ctx context.Context, p params, result []byte, epoch uin
 		return nil, err
 	}
 	s.tools.paged(seen)
-	whole := p.Get("cursor") == nil && cursor(result) == ""
+	whole := p.Get("cursor") == nil && mcp.NextCursor(result) == ""
 	s.tools.add(page, epoch, whole)
 	return cut, nil
 }
@@ -197,7 +197,7 @@ func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]to
 		}
 		s.letGo(f)
 		maps.Copy(all, got)
-		if next = cursor(r.Result); next == "" {
+		if next = mcp.NextCursor(r.Result); next == "" {
 			s.tools.add(all, epoch, true)
 			return all, nil
 		}
@@ -208,24 +208,18 @@ func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]to
 // listParams makes the params of our own tools/list. Where the protocol has no
 // handshake, they carry what the client's call says of itself.
 func (s *session) listParams(call params, cursor string) ([]byte, error) {
-	var out object
+	var out mcp.Builder
 	if cursor != "" {
-		out.add("cursor", quote(cursor))
+		out.Add("cursor", mcp.Quote(cursor))
 	}
 	if call.stateless {
 		meta, err := s.handshake(call)
 		if err != nil {
 			return nil, err
 		}
-		out.add("_meta", meta)
+		out.Add("_meta", meta)
 	}
-	return out.bytes(), nil
-}
-
-// cursor returns a result's nextCursor, "" at the end of the list.
-func cursor(result []byte) string {
-	c, _ := text(mcp.Get(result, "nextCursor"))
-	return c
+	return out.Bytes(), nil
 }
 
 // observe reads one page, tells the kernel, and returns the tools that may be
@@ -310,7 +304,7 @@ func hide(result, list []byte, keep func(int) bool) ([]byte, error) {
 // no memory with item, which is a whole line of the server's.
 func contract(server string, item []byte, trusted bool) (string, holdfast.Contract, error) {
 	f := mcp.Fields(item)
-	name, _ := text(f["name"])
+	name, _ := mcp.Text(f["name"])
 	if !nameable(name) {
 		return "", holdfast.Contract{}, fmt.Errorf("its name is not 1 to %d bytes", maxName)
 	}

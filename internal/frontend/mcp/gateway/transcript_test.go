@@ -1,100 +1,30 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
 var update = flag.Bool("update", false, "rewrite what the transcripts expect")
 
-// peer is the far end of one side: what it wrote, read line by line.
-type peer struct {
-	w     io.WriteCloser
-	lines chan string
-}
-
-// pair returns our end of a connection and the peer's.
-func pair() (*rwc, *peer) {
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	p := &peer{w: inW, lines: make(chan string, 1024)}
-	go func() {
-		defer close(p.lines)
-		r := bufio.NewReader(outR)
-		for {
-			l, err := r.ReadString('\n')
-			if err != nil {
-				return
-			}
-			p.lines <- strings.TrimSuffix(l, "\n")
-		}
-	}()
-	return &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}, p
-}
-
-type rwc struct {
-	io.Reader
-	io.Writer
-	close func()
-	once  sync.Once
-	exit  error
-}
-
-func (c *rwc) Close() error { c.once.Do(c.close); return nil }
-
-func (c *rwc) Exit(context.Context) error {
-	if c.exit == nil {
-		return errors.New("exit status 0")
-	}
-	return c.exit
-}
-
-func (p *peer) send(t *testing.T, line string) {
-	t.Helper()
-	if _, err := io.WriteString(p.w, line+"\n"); err != nil {
-		t.Fatalf("send %.200s: %v", line, err)
-	}
-}
-
-func (p *peer) next(t *testing.T) string {
-	t.Helper()
-	l, ok := p.line()
-	if !ok {
-		t.Fatal("no line came within a minute")
-	}
-	return l
-}
-
-// line is the next line, where one comes.
-func (p *peer) line() (string, bool) {
-	select {
-	case l, ok := <-p.lines:
-		return l, ok
-	case <-time.After(time.Minute):
-		return "", false
-	}
-}
-
 // rig is a running gateway with both far ends in the test's hands.
 type rig struct {
 	k              *table
-	client, server *peer
-	serverEnd      *rwc
+	client, server *gatewaytest.Peer
+	serverEnd      *gatewaytest.Stream
 	done           chan error
 	cancel         context.CancelFunc
 	log            *bytes.Buffer
@@ -102,8 +32,8 @@ type rig struct {
 
 func start(t *testing.T, k *table, change ...func(*Config)) *rig {
 	t.Helper()
-	c, client := pair()
-	s, server := pair()
+	c, client := gatewaytest.Pair()
+	s, server := gatewaytest.Pair()
 	var buf bytes.Buffer
 	cfg := Config{Kernel: k, Server: "fs", Traceparent: trace, Log: slog.New(slog.NewTextHandler(&buf, nil)),
 		Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }}
@@ -113,7 +43,7 @@ func start(t *testing.T, k *table, change ...func(*Config)) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &rig{k: k, client: client, server: server, serverEnd: s, done: make(chan error, 1), cancel: cancel, log: &buf}
 	go func() { g.done <- Serve(ctx, Lines(c), s, cfg) }()
-	t.Cleanup(func() { cancel(); g.client.w.Close(); g.server.w.Close() })
+	t.Cleanup(func() { cancel(); g.client.Input.Close(); g.server.Input.Close() })
 	return g
 }
 
@@ -166,15 +96,15 @@ func play(t *testing.T, script string) []byte {
 		who, what, _ := strings.Cut(line, ": ")
 		switch who {
 		case "client":
-			g.client.send(t, what)
+			g.client.Send(t, what)
 		case "server":
-			g.server.send(t, what)
+			g.server.Send(t, what)
 		case "to client", "to server":
 			p := g.client
 			if who == "to server" {
 				p = g.server
 			}
-			got, ok := p.line()
+			got, ok := p.Line()
 			if !ok {
 				t.Fatalf("line %d: nothing came %s", n+1, who)
 			}
@@ -194,12 +124,12 @@ func play(t *testing.T, script string) []byte {
 		}
 		out.WriteString(line + "\n")
 	}
-	g.client.w.Close()
+	g.client.Input.Close()
 	if err := g.wait(t); err != nil {
 		t.Errorf("Serve: %v", err)
 	}
-	for name, p := range map[string]*peer{"client": g.client, "server": g.server} {
-		for l := range p.lines {
+	for name, p := range map[string]*gatewaytest.Peer{"client": g.client, "server": g.server} {
+		for l := range p.Lines {
 			t.Errorf("more to %s: %s", name, l)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package gatewaytest is a kernel for tests of what stands behind the gateway: its
-// gates all say yes, and it keeps no ledger.
+// Package gatewaytest has a kernel and peers for tests of the MCP gateway. The kernel's
+// gates all allow, and it keeps no ledger.
 package gatewaytest
 
 import (

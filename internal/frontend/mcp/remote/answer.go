@@ -107,7 +107,7 @@ func bareError(raw []byte) []byte {
 		return nil
 	}
 	e := fs["error"]
-	if _, ok := text(mcp.Get(e, "message")); !ok {
+	if _, ok := mcp.Text(mcp.Get(e, "message")); !ok {
 		return nil
 	}
 	if _, err := strconv.Atoi(string(mcp.Get(e, "code"))); err != nil {
@@ -269,13 +269,13 @@ func scrub(line, secret []byte) []byte {
 // maskError masks the texts of an error: its message, and its data where that
 // is still JSON after.
 func (c *Conn) maskError(e []byte) []byte {
-	if s, ok := text(mcp.Get(e, "message")); ok {
+	if s, ok := mcp.Text(mcp.Get(e, "message")); ok {
 		e = c.replace(e, "message", []byte(s), true)
 	}
 	switch data := mcp.Get(e, "data"); {
 	case data == nil:
 	case data[0] == '"':
-		s, _ := text(data)
+		s, _ := mcp.Text(data)
 		e = c.replace(e, "data", []byte(s), true)
 	default:
 		e = c.replace(e, "data", data, false)

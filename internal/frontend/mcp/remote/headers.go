@@ -6,24 +6,12 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// The transport's headers, in the canonical form of net/http.
-const (
-	headerVersion   = "Mcp-Protocol-Version"
-	headerSession   = "Mcp-Session-Id"
-	headerMethod    = "Mcp-Method"
-	headerName      = "Mcp-Name"
-	headerParam     = "Mcp-Param-"
-	headerLastEvent = "Last-Event-Id"
-)
+const headerLastEvent = "Last-Event-Id" // in the canonical form of net/http
 
 const (
-	// statelessSince is the first protocol version without a handshake.
-	statelessSince = "2026-07-28"
-	metaProtocol   = "io.modelcontextprotocol/protocolVersion"
 	// maxVersion and maxSession bound what a handshake says, in bytes.
 	maxVersion = 32
 	maxSession = 1024
@@ -36,8 +24,8 @@ const (
 // stateless returns the protocol version that a request carries itself, or ""
 // where it belongs to a handshake.
 func stateless(m mcp.Message) string {
-	v, ok := text(mcp.Get(m.Params, "_meta", metaProtocol))
-	if !ok || v < statelessSince || !isVersion(v) {
+	v, ok := mcp.Text(mcp.Get(m.Params, "_meta", mcp.MetaProtocol))
+	if !ok || v < mcp.StatelessSince || !isVersion(v) {
 		return ""
 	}
 	return v
@@ -71,14 +59,14 @@ func (c *Conn) headers(m mcp.Message, version string) (http.Header, error) {
 	h := posted()
 	if version == "" {
 		if m.Method == "initialize" {
-			h[headerVersion], h[headerSession] = nil, nil
+			h[mcp.HeaderVersion], h[mcp.HeaderSession] = nil, nil
 		}
 		return h, nil
 	}
-	h[headerSession] = nil
-	h[headerVersion], h[headerMethod] = []string{version}, []string{encode(m.Method)}
+	h[mcp.HeaderSession] = nil
+	h[mcp.HeaderVersion], h[mcp.HeaderMethod] = []string{version}, []string{encode(m.Method)}
 	if name, ok := named(m); ok {
-		h[headerName] = []string{encode(name)}
+		h[mcp.HeaderName] = []string{encode(name)}
 	}
 	if m.Method == "tools/call" {
 		if err := c.params(m, h); err != nil {
@@ -100,20 +88,11 @@ func (c *Conn) headers(m mcp.Message, version string) (http.Header, error) {
 func named(m mcp.Message) (string, bool) {
 	switch m.Method {
 	case "tools/call", "prompts/get":
-		return text(mcp.Get(m.Params, "name"))
+		return mcp.Text(mcp.Get(m.Params, "name"))
 	case "resources/read":
-		return text(mcp.Get(m.Params, "uri"))
+		return mcp.Text(mcp.Get(m.Params, "uri"))
 	}
 	return "", false
-}
-
-// text returns a JSON string's value.
-func text(v []byte) (string, bool) {
-	if len(v) == 0 || v[0] != '"' {
-		return "", false
-	}
-	s, err := jsontext.AppendUnquote(nil, v)
-	return string(s), err == nil
 }
 
 const encodedStart, encodedEnd = "=?base64?", "?="

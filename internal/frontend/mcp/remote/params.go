@@ -33,7 +33,7 @@ func (c *Conn) learn(params, result []byte) {
 	}
 	found := map[string][]param{}
 	for _, t := range tools {
-		name, ok := text(mcp.Get(t, "name"))
+		name, ok := mcp.Text(mcp.Get(t, "name"))
 		if !ok || len(name) > maxToolName {
 			continue
 		}
@@ -64,7 +64,7 @@ func annotated(schema []byte) ([]param, error) {
 	}
 	var out []param
 	for _, b := range bound {
-		out = append(out, param{b.Path, textproto.CanonicalMIMEHeaderKey(headerParam + b.Name)})
+		out = append(out, param{b.Path, textproto.CanonicalMIMEHeaderKey(mcp.HeaderParam + b.Name)})
 	}
 	return out, nil
 }
@@ -72,7 +72,7 @@ func annotated(schema []byte) ([]param, error) {
 // params adds the headers of a call's annotated arguments. One that is absent,
 // null, or nothing a header may say is left out.
 func (c *Conn) params(m mcp.Message, h http.Header) error {
-	name, _ := text(mcp.Get(m.Params, "name"))
+	name, _ := mcp.Text(mcp.Get(m.Params, "name"))
 	c.mu.Lock()
 	ps := c.tools[name]
 	c.mu.Unlock()
@@ -104,7 +104,7 @@ func primitive(v []byte) (string, bool) {
 	case s == "" || s == "null":
 		return "", false
 	case s[0] == '"':
-		return text(v)
+		return mcp.Text(v)
 	}
 	n, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || n != math.Trunc(n) || math.Abs(n) > maxSafe {

@@ -167,7 +167,7 @@ func (c *Conn) answered(f *flight, resp *http.Response) {
 
 // greeted keeps the session that a handshake's response names.
 func (c *Conn) greeted(h http.Header) {
-	id := h.Get(headerSession)
+	id := h.Get(mcp.HeaderSession)
 	if id != "" && !isSession(id) {
 		c.Log.Warn("the MCP server's session id is not one, and is not used")
 		id = ""
@@ -261,7 +261,7 @@ func (c *Conn) note(f *flight, result []byte) {
 	case "tools/list":
 		c.learn(f.Params, result)
 	case "initialize":
-		if v, ok := text(mcp.Get(result, "protocolVersion")); ok && isVersion(v) && f.version == "" {
+		if v, ok := mcp.Text(mcp.Get(result, "protocolVersion")); ok && isVersion(v) && f.version == "" {
 			c.mu.Lock()
 			c.version = v
 			c.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -160,14 +161,14 @@ func speak(t *testing.T, o *sdk.StreamableHTTPOptions, version string) {
 	})
 	// A server with sessions refuses what has none, and the client falls back.
 	want := version
-	if !o.Stateless && version >= statelessSince {
+	if !o.Stateless && version >= mcp.StatelessSince {
 		want = "2025-11-25"
 	}
 	got := s.InitializeResult().ProtocolVersion
 	if got != want {
 		t.Errorf("agreed on %s, want %s", got, want)
 	}
-	modern, json := got >= statelessSince, o.JSONResponse
+	modern, json := got >= mcp.StatelessSince, o.JSONResponse
 	tools, err := s.ListTools(t.Context(), nil)
 	if err != nil || len(tools.Tools) < 7 {
 		t.Fatalf("tools: %v", err)

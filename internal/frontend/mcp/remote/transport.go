@@ -129,10 +129,10 @@ func (c *Conn) do(ctx context.Context, method string, body io.Reader, more http.
 	}
 	c.mu.Lock()
 	if c.version != "" {
-		req.Header.Set(headerVersion, c.version)
+		req.Header.Set(mcp.HeaderVersion, c.version)
 	}
 	if c.session != "" {
-		req.Header.Set(headerSession, c.session)
+		req.Header.Set(mcp.HeaderSession, c.session)
 	}
 	c.mu.Unlock()
 	for name, values := range more {

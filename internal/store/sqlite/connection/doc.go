@@ -1,0 +1,3 @@
+// Package connection is one connection to a SQLite file: its prepared statements and the
+// rows they return.
+package connection
