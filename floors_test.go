@@ -70,6 +70,7 @@ func isOrdered(dir, own string) bool {
 var sideways = map[[2]string]string{
 	{"internal/feature", "internal/feature/goal"}:     "the list of the features",
 	{"internal/feature", "internal/feature/judge"}:    "the list of the features",
+	{"internal/feature", "internal/feature/respond"}:  "the list of the features",
 	{"internal/feature", "internal/feature/spend"}:    "the list of the features",
 	{"internal/leaf/schema", "internal/leaf/excerpt"}: "an error quotes the place in a document",
 	{"internal/policy/contract",

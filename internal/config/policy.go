@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -34,7 +35,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		p.Contracts = append(p.Contracts, own)
 	}
 	// What Holdfast itself crosses is made, not listed.
-	p.Contracts = append(p.Contracts, kernel.ResponseContracts()...)
+	p.Contracts = append(p.Contracts, respond.ResponseContracts()...)
 	for role, permissions := range c.Identity.Roles {
 		p.Roles[role] = append([]string{}, permissions...)
 	}

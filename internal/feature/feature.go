@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
@@ -14,7 +15,7 @@ import (
 
 // All returns the functions that make the features, for kernel.Config.
 func All() []func(kernel.Host) kernel.Feature {
-	return []func(kernel.Host) kernel.Feature{judge.New, goal.New, spend.New}
+	return []func(kernel.Host) kernel.Feature{judge.New, goal.New, respond.New, spend.New}
 }
 
 // Tables returns the tables of all features, for the store.

@@ -333,7 +333,7 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement, begins bool) error {
 	if err != nil {
 		return err
 	}
-	if j.responding {
+	if j.isUnruled() {
 		return nil
 	}
 	if a.State != holdfast.AgentRunning {

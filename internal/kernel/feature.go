@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -44,6 +45,9 @@ type Reserved struct {
 	Prefix, Why, Hint string
 	// Unasked, if not empty, exempts the feature's crossings from K7, for that reason.
 	Unasked string
+	// Unruled, if not empty, exempts them from everything but permission, ledger and halt,
+	// and is the reason of K8.
+	Unruled string
 	// Unrated exempts them from the rates of K3.
 	Unrated bool
 }
@@ -217,6 +221,14 @@ type FeatureTx interface {
 	Stop(s Stop) (string, error)
 	Lift(tenant, id string) error
 	Reword(tenant, id, why string) error
+	// OpenReview asks a person about what is shown. fill completes the review: who asks,
+	// of whom and why. domain begins what its exact hash is over.
+	OpenReview(about, domain string, shown any, fill func(*review.Review)) (*review.Review, error)
+	// WaitingReviews returns those about an agent that wait for an answer.
+	WaitingReviews(tenant, agent string, about ...string) ([]review.Review, error)
+	// PauseAgent pauses an agent that runs, for what a review asks about, and records e
+	// with why. Its crossings in progress are cut after the commit.
+	PauseAgent(a *holdfast.Agent, r *review.Review, e Event) error
 	// Later leaves a task for the feature's React.
 	Later(t Task) error
 	// Notify tells people, and After runs fn, after the commit.
@@ -237,6 +249,13 @@ type Host interface {
 	// Cross makes a crossing at one of the feature's Boundaries. In Fetch it belongs to
 	// the crossing that is evaluated.
 	Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error)
+	// Within returns a context in which Cross belongs to that crossing and flow.
+	Within(ctx context.Context, crossing, correlation string) context.Context
+	// Halt halts everything, for a condition; Halted reports whether it is halted.
+	Halt(condition watch.Name, who, why string) (cut int, err error)
+	Halted() bool
+	// RecordError returns err as what could not be recorded.
+	RecordError(err error) error
 	// Redact returns JSON without what records must not hold; Quote returns at most n
 	// bytes of such a text.
 	Redact(json []byte) ([]byte, error)
@@ -415,6 +434,18 @@ func (h *host) CommitSigned(signed operator.Signed, act, tenant string, fn func(
 	})
 	return err
 }
+
+func (h *host) Within(ctx context.Context, crossing, correlation string) context.Context {
+	return within(ctx, inside{id: crossing, correlation: correlation, child: true, tasks: &tasks{}})
+}
+
+func (h *host) Halt(condition watch.Name, who, why string) (int, error) {
+	return h.k.haltFor(condition, who, why)
+}
+
+func (h *host) Halted() bool { return h.k.asked() != nil }
+
+func (h *host) RecordError(err error) error { return walError(err) }
 
 func (h *host) Now() time.Time { return h.k.now() }
 

@@ -38,7 +38,7 @@ type participation struct {
 
 // joinFeatures asks the features for their parts, and takes over what these claim.
 func (j *judgement) joinFeatures(tx Tx) error {
-	if j.contract == nil || j.responding {
+	if j.contract == nil || j.isUnruled() {
 		return nil
 	}
 	for _, f := range j.k.features.all {

@@ -28,10 +28,9 @@ type judgement struct {
 	now, at time.Time
 	// looks says that nothing is to come of it; by whom it is, and whether its caller acts
 	// itself.
-	looks      bool
-	own        *Reserved // of a feature's own crossing
-	responding bool      // Holdfast's own answer to a finding
-	leased     bool
+	looks  bool
+	own    *Reserved // of a feature's own crossing
+	leased bool
 
 	opinions []holdfast.Opinion
 	stops    stopping       // what the transaction of its entry stops
@@ -144,6 +143,10 @@ func (j *judgement) verdict() holdfast.Verdict {
 	}
 	return holdfast.Worst(vs...)
 }
+
+// isUnruled reports whether the request is Holdfast's own, which nothing but permission,
+// ledger and halt may keep from being made.
+func (j *judgement) isUnruled() bool { return j.own != nil && j.own.Unruled != "" }
 
 // asked says whether a gate was asked, and its verdict.
 func (j *judgement) asked(g holdfast.Gate) (holdfast.Verdict, bool) {

@@ -23,8 +23,8 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.contract.PredicateErr != nil {
 		return refusal(holdfast.K8, "PREDICATE_NOT_FOUND", j.contract.PredicateErr)
 	}
-	if j.responding {
-		return allow(holdfast.K8, "READY", j.contract.Source, "it is Holdfast's own answer, which no rule may keep from being given")
+	if j.isUnruled() {
+		return allow(holdfast.K8, "READY", j.contract.Source, j.own.Unruled)
 	}
 	if ownfile.IsNamed(j.doc.Value(), j.pol.Own) {
 		op := deny(holdfast.K8, holdfast.KindRule, "the request names Holdfast's own files", "nothing that an agent does may touch the state directory or the configuration")

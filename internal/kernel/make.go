@@ -48,8 +48,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 	if by != nil && strings.HasPrefix(req.Boundary, by.Prefix) {
 		j.own = by
 	}
-	j.responding = by == byResponse && j.own != nil
-	if !j.responding {
+	if !j.isUnruled() {
 		j.classify()
 	}
 	return j, nil
@@ -95,7 +94,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	}
 	j.scope = replayScope(j)
 	j.setPrice(ctx)
-	if j.contract != nil && !j.responding && j.priceErr == nil { // what has no price is refused, whatever room there is
+	if j.contract != nil && !j.isUnruled() && j.priceErr == nil { // what has no price is refused, whatever room there is
 		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
 			Who: j.who, Within: j.branch.ids(), Boundary: j.req.Boundary, Consumes: j.consumes(),
 			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})
@@ -222,7 +221,7 @@ func (j *judgement) before() *holdfast.Opinion {
 		op := refusal(holdfast.GateHalt, "HALTED", err)
 		return &op
 	}
-	if j.responding {
+	if j.isUnruled() {
 		return nil
 	}
 	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
@@ -253,10 +252,8 @@ func (j *judgement) before() *holdfast.Opinion {
 // reservedFor returns whose boundary it is, or nil. A name that reads the same is as the name.
 func (k *Kernel) reservedFor(boundary string) *Reserved {
 	folded := lookalike.Fold(boundary)
-	for _, r := range []*Reserved{byResponse, byKeeper} {
-		if strings.HasPrefix(folded, r.Prefix) {
-			return r
-		}
+	if strings.HasPrefix(folded, byKeeper.Prefix) {
+		return byKeeper
 	}
 	for _, f := range k.features.all {
 		for i := range f.spec.Boundaries {
@@ -268,10 +265,6 @@ func (k *Kernel) reservedFor(boundary string) *Reserved {
 	return nil
 }
 
-// The kernel's own boundaries.
-var (
-	byResponse = &Reserved{Prefix: respondBoundary, Why: "only Holdfast itself answers what is out of the ordinary",
-		Hint: "anybody may stop an agent with `holdfast agent pause`, or everything with `holdfast halt`"}
-	byKeeper = &Reserved{Prefix: keepBoundary, Why: "only Holdfast itself keeps versions and puts them back",
-		Hint: "a person may, with `holdfast snapshot take` and `holdfast rollback`"}
-)
+// byKeeper is the kernel's own boundary.
+var byKeeper = &Reserved{Prefix: keepBoundary, Why: "only Holdfast itself keeps versions and puts them back",
+	Hint: "a person may, with `holdfast snapshot take` and `holdfast rollback`"}

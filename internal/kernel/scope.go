@@ -179,12 +179,12 @@ func (k *Kernel) afterCommit(s *scope) {
 	if len(s.stops)+len(s.lifted) > 0 {
 		k.stir()
 	}
+	for _, fn := range s.after {
+		fn()
+	}
 	for _, n := range s.notices {
 		n.Why = string(k.mask(n.Why))
 		k.notify(n)
-	}
-	for _, fn := range s.after {
-		fn()
 	}
 	if s.tasks {
 		go k.reactSoon()
@@ -502,6 +502,48 @@ func (t *featureTx) Reword(tenant, id, why string) error {
 
 func (t *featureTx) After(fn func()) {
 	_ = t.withScope(func(s *scope) error { s.after = append(s.after, fn); return nil })
+}
+
+func (t *featureTx) OpenReview(about, domain string, shown any, fill func(*review.Review)) (*review.Review, error) {
+	var r review.Review
+	err := t.withScope(func(s *scope) (err error) {
+		if r, err = s.k.ask(about, domain, shown); err != nil {
+			return err
+		}
+		r.Policy = s.k.policy.Load().Version
+		fill(&r)
+		if err := s.PutReview(r, review.None); err != nil {
+			return err
+		}
+		s.after = append(s.after, func() { s.k.stir(r.ID) })
+		s.notices = append(s.notices, Opened(&r))
+		return s.k.event(s.Tx, proposed(&r))
+	})
+	return &r, err
+}
+
+func (t *featureTx) WaitingReviews(tenant, agent string, about ...string) ([]review.Review, error) {
+	return readWith(t, func(tx Tx) ([]review.Review, error) { return attempts(tx, tenant, agent, about...) })
+}
+
+func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, e Event) error {
+	return t.withScope(func(s *scope) error {
+		if a.State != holdfast.AgentRunning {
+			return nil // who stopped it before, and why, still counts
+		}
+		s.k.pauseFor(a, r)
+		if err := s.PutAgent(*a); err != nil {
+			return err
+		}
+		e.Data["why"] = a.Why
+		s.after = append(s.after, func() {
+			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.Name) +
+				" was paused" + review.SuffixReason(a.Why), Hint: goesOnBy(a)}
+			s.k.flights.cut(cause, func(fl *flight) bool { return fl.of(a.Tenant, a.Name) })
+			s.k.stir()
+		})
+		return s.k.event(s.Tx, e)
+	})
 }
 
 func (t *featureTx) Later(task Task) error {

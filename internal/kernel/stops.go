@@ -191,7 +191,7 @@ func (j *judgement) stopped() *holdfast.Opinion {
 // stillGoing looks once more, in the begin's transaction, whether anything has
 // stopped the request since it was judged.
 func stillGoing(tx Tx, j *judgement) error {
-	if j.responding {
+	if j.isUnruled() {
 		return nil
 	}
 	if err := j.readChain(tx); err != nil {
