@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
@@ -44,7 +45,7 @@ func (d *Daemon) Attend(do func() error) error {
 }
 
 func (d *Daemon) api(room api.Room) *api.Server {
-	return &api.Server{Kernel: apiKernel{d.Kernel, goal.FromKernel(d.Kernel)}, Mint: d.Mint, Status: d.Status,
+	return &api.Server{Kernel: apiKernel{d.Kernel, goal.FromKernel(d.Kernel), exceed.FromKernel(d.Kernel)}, Mint: d.Mint, Status: d.Status,
 		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.Test,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,
@@ -189,14 +190,14 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	if err != nil {
 		return err
 	}
-	if s.Blocked, err = kernel.Blocks(tx, time.Now()); err != nil {
+	if s.Blocked, err = exceed.Blocks(tx, time.Now()); err != nil {
 		return err
 	}
 	if s.Spend, err = spent(tx, time.Now()); err != nil {
 		return err
 	}
 	for _, h := range heads {
-		n, err := kernel.ChainsEnded(tx, h.Tenant)
+		n, err := exceed.ChainsEnded(tx, h.Tenant)
 		if err != nil {
 			return err
 		}
@@ -260,6 +261,10 @@ func (d *Daemon) decidingCommand(review string) string {
 type apiKernel struct {
 	*kernel.Kernel
 	*goals
+	*budgets
 }
 
-type goals = goal.Goals
+type (
+	goals   = goal.Goals
+	budgets = exceed.Budgets
+)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -63,7 +64,7 @@ func TestAttack_block_lifted_by_an_old_statement(t *testing.T) {
 		return w.sign(operator.Statement{Act: operator.Unblock, Subject: "budget", Reason: "go on"})
 	}
 	lift := func(s operator.Signed) error {
-		_, err := w.k.UnblockTenant(holdfast.Local, s)
+		_, err := exceed.FromKernel(w.k).UnblockTenant(holdfast.Local, s)
 		return err
 	}
 	early := unblock()

@@ -142,10 +142,12 @@ type Claims struct {
 	Raised []Raise
 }
 
-// Raise adds Amount, 0 or more, to the limit of the draws of that counter and window.
+// Raise adds Amount, 0 or more, to the limit of the draws of that counter and window, and of
+// that name if it has one.
 type Raise struct {
 	Key    string
 	Window int64
+	Name   string
 	Amount int64
 }
 
@@ -227,8 +229,11 @@ type FeatureTx interface {
 	// WaitingReviews returns those about an agent that wait for an answer.
 	WaitingReviews(tenant, agent string, about ...string) ([]review.Review, error)
 	// PauseAgent pauses an agent that runs, for what a review asks about, and records e
-	// with why. Its crossings in progress are cut after the commit.
-	PauseAgent(a *holdfast.Agent, r *review.Review, e Event) error
+	// with why. If cut, its crossings in progress are cut after the commit.
+	PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e Event) (paused bool, err error)
+	// EndChain has every request of the chain refused permanently; ErrExists if it has
+	// ended already.
+	EndChain(tenant, chain string, e EndedChain) error
 	// Later leaves a task for the feature's React.
 	Later(t Task) error
 	// Notify tells people, and After runs fn, after the commit.

@@ -99,7 +99,7 @@ func (j *judgement) addClaims(feature string, c Claims) error {
 			return fmt.Errorf("feature %s: a limit that is raised by %d", feature, r.Amount)
 		}
 		for i := range j.draws {
-			if d := &j.draws[i]; d.Key == r.Key && d.Window == r.Window {
+			if d := &j.draws[i]; d.Key == r.Key && d.Window == r.Window && (r.Name == "" || r.Name == d.Name) {
 				d.Limit = budget.AddCapped(d.Limit, r.Amount)
 			}
 		}

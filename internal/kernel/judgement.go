@@ -33,7 +33,6 @@ type judgement struct {
 	leased bool
 
 	opinions []holdfast.Opinion
-	stops    stopping       // what the transaction of its entry stops
 	feats    *participation // nil if no feature joins crossings
 	tasks    *tasks         // of the crossing; nil if it is only looked at
 
@@ -69,7 +68,7 @@ type callerFacts struct {
 	branch   branch // of the agent's tree, at the request's place
 	revoked  bool
 	granted  token.Set
-	chain    *endedChain // that a budget ended, or nil
+	chain    *EndedChain // that a budget ended, or nil
 }
 
 // roomFacts are those of K3.

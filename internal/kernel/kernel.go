@@ -10,6 +10,10 @@
 // statement, because they are the only way to turn a hold into an allow, and the begin uses
 // them up; the agents' records; reservations and prices; replays, leases and floods. Erasure
 // is here because nothing else may erase parts of the ledger.
+//
+// What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
+// chain is a row and no stop, because there may be any number of them; a paused agent is a
+// state of its record, which every reader of agents shows.
 package kernel
 
 import (
@@ -103,7 +107,6 @@ type Kernel struct {
 	seen     observed
 	flights  flights
 	fled     fled
-	blocks   blocks
 	stopped  stops
 	features features
 	reacting chan struct{} // one React at a time

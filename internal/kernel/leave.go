@@ -214,7 +214,6 @@ func (c *crossing) close(end *ending) error {
 			}
 			return tx.runEntryHooks(j.joinedParts(), e)
 		})
-		k.tellStops(j, err)
 		err = walError(err)
 	}
 	if err == nil && end.unstarted {
@@ -386,7 +385,6 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 		}
 		return k.appendEntry(tx, e, leaf)
 	})
-	k.tellStops(j, err)
 	if err == nil {
 		c.count(holdfast.Deny, op.Gate, ledger.Denied, e)
 	}

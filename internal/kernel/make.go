@@ -162,9 +162,7 @@ func (j *judgement) read(tx Tx) error {
 	if err := j.readChain(tx); err != nil {
 		return err
 	}
-	if j.roomErr = j.readGrants(tx); j.roomErr == nil {
-		j.roomErr = j.peek(tx)
-	}
+	j.roomErr = j.peek(tx)
 	return nil
 }
 
@@ -232,9 +230,6 @@ func (j *judgement) before() *holdfast.Opinion {
 			return op
 		}
 		if op := j.stopped(); op != nil {
-			return op
-		}
-		if op := j.stopFor(); op != nil {
 			return op
 		}
 	}

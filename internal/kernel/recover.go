@@ -40,7 +40,7 @@ func (k *Kernel) Recover(refused int64) (Recovery, error) {
 		})
 	})
 	if err == nil {
-		err = k.readStops(ctx)
+		err = k.store.View(ctx, k.loadStops)
 	}
 	if err != nil {
 		return Recovery{}, err

@@ -28,6 +28,7 @@ type scope struct {
 	// they were given: they are left out.
 	failed map[string]*hookError
 	raised []raisedSignal // by handlers, not delivered yet
+	opened int            // reviews
 	depth  int            // of the signal that is being delivered
 	nested int            // signals in progress
 	// fault is why a stop was not written. It undoes the transaction whatever its feature
@@ -69,6 +70,12 @@ func (e *hookError) Error() string {
 }
 
 func (e *hookError) Unwrap() error { return e.err }
+
+// stopsAgent reports whether nothing has stopped the agent yet: a signal of a stop, or of an
+// escape, has.
+func (e *hookError) stopsAgent() bool {
+	return e.what == whatEntry || e.what == signal.BudgetExceeded{}.SignalName()
+}
 
 func (e *hookError) skipKey() string {
 	return skipKey(e.feature, e.what, e.tenant, e.agent, e.task.Crossing)
@@ -130,7 +137,7 @@ func (s *scope) recordFailures() error {
 		why := "the feature " + h.feature + " failed at " + h.what
 		data := map[string]any{"level": "CRITICAL", "feature": h.feature, "at": h.what,
 			"problem": s.k.quote(h.err.Error(), 256)}
-		if h.what == whatEntry { // a signal has stopped the agent already
+		if h.stopsAgent() {
 			stop, err := s.stopForFailure(h, why)
 			if err != nil {
 				return err
@@ -515,6 +522,7 @@ func (t *featureTx) OpenReview(about, domain string, shown any, fill func(*revie
 		if err := s.PutReview(r, review.None); err != nil {
 			return err
 		}
+		s.opened++
 		s.after = append(s.after, func() { s.k.stir(r.ID) })
 		s.notices = append(s.notices, Opened(&r))
 		return s.k.event(s.Tx, proposed(&r))
@@ -526,8 +534,8 @@ func (t *featureTx) WaitingReviews(tenant, agent string, about ...string) ([]rev
 	return readWith(t, func(tx Tx) ([]review.Review, error) { return attempts(tx, tenant, agent, about...) })
 }
 
-func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, e Event) error {
-	return t.withScope(func(s *scope) error {
+func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e Event) (paused bool, err error) {
+	err = t.withScope(func(s *scope) error {
 		if a.State != holdfast.AgentRunning {
 			return nil // who stopped it before, and why, still counts
 		}
@@ -535,14 +543,22 @@ func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, e Event) err
 		if err := s.PutAgent(*a); err != nil {
 			return err
 		}
-		e.Data["why"] = a.Why
+		paused, e.Data["why"] = true, a.Why
 		s.after = append(s.after, func() {
 			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.Name) +
 				" was paused" + review.SuffixReason(a.Why), Hint: goesOnBy(a)}
-			s.k.flights.cut(cause, func(fl *flight) bool { return fl.of(a.Tenant, a.Name) })
+			s.k.flights.cut(cause, func(fl *flight) bool { return cut && fl.of(a.Tenant, a.Name) })
 			s.k.stir()
 		})
 		return s.k.event(s.Tx, e)
+	})
+	return paused, err
+}
+
+func (t *featureTx) EndChain(tenant, chain string, e EndedChain) error {
+	return t.withScope(func(s *scope) error {
+		s.after = append(s.after, func() { s.k.stir() })
+		return endedChains.Insert(s.Tx, chainKey(tenant, chain), e)
 	})
 }
 

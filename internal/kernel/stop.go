@@ -94,6 +94,10 @@ func (k *Kernel) disarmStops(gone []Stop) {
 	})
 }
 
+// oldBlock is how long a stop that ended by itself is kept: a clock that went ahead by a day
+// and comes back finds it.
+const oldBlock = 48 * time.Hour
+
 // loadStops reads the stops at the start.
 func (k *Kernel) loadStops(tx Tx) error {
 	var all []Stop

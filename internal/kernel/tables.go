@@ -25,12 +25,7 @@ var (
 	toolSights = table.New[sightKey, review.Sighting]("tool_sight", table.Options{})
 	toolCounts = table.New[string, toolCount]("tool_count", table.Options{Key: "server"})
 
-	budgetGrants    = table.New[string, granted]("budget_grant", table.Options{Key: "counter", Gates: true})
-	budgetAsked     = table.New[string, askedReview]("budget_asked", table.Options{Key: "counter"})
-	budgetQuestions = table.New[string, spentQuestion]("budget_question", table.Options{Key: "review"})
-	budgetBlocks    = table.New[string, Block]("budget_block", table.Options{Key: "tenant", Gates: true})
-	endedChains     = table.New[string, endedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
-	chainCounts     = table.New[string, chainCount]("chain_count", table.Options{Key: "tenant"})
+	endedChains = table.New[string, EndedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
 )
 
 // Tables returns the descriptions of the kernel's own tables, for the store.
@@ -41,8 +36,7 @@ func Tables() []*table.Def {
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
 		subAgents.Def(), erasedParts.Def(),
 		toolPins.Def(), toolSights.Def(), toolCounts.Def(),
-		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
-		chainCounts.Def(),
+		endedChains.Def(),
 	}
 }
 
@@ -96,14 +90,4 @@ const (
 // toolCount is the number of pinned boundaries of a server.
 type toolCount struct {
 	Pins int `json:"pins"`
-}
-
-// askedReview is the review of a spent counter.
-type askedReview struct {
-	Review string `json:"review"`
-}
-
-// chainCount is the number of a tenant's chains that a budget has ended.
-type chainCount struct {
-	Ended int `json:"ended"`
 }

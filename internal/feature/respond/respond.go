@@ -246,8 +246,9 @@ func (a *answering) stopAgent(tx kernel.FeatureTx) error {
 	if a.f.Response != watch.Pause {
 		return nil
 	}
-	return tx.PauseAgent(&agent, r, kernel.Event{Tenant: agent.Tenant, Crossing: r.Crossing, Name: "agent_paused",
+	_, err = tx.PauseAgent(&agent, r, true, kernel.Event{Tenant: agent.Tenant, Crossing: r.Crossing, Name: "agent_paused",
 		Who: Watcher, Subject: agent.Name, Data: map[string]any{"condition": a.f.Condition, "review": r.ID}})
+	return err
 }
 
 // anomalyDomain begins what the exact hash of such a review is over.

@@ -4,15 +4,16 @@ package api
 
 import (
 	"context"
-	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -40,7 +41,7 @@ type Kernel interface {
 	ViolationsSince(ctx context.Context, tenant string, since time.Time, limit int) ([]goal.Recorded, error)
 	AckGoal(tenant string, signed operator.Signed) (goal.Pause, error)
 	ResumeGoals(tenant string, signed operator.Signed) error
-	UnblockTenant(tenant string, signed operator.Signed) (kernel.Block, error)
+	UnblockTenant(tenant string, signed operator.Signed) (exceed.Block, error)
 	Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error)
 	Asker(ctx context.Context, token holdfast.Secret) (holdfast.Identity, holdfast.Level, error)
 	Pause(tenant, agent, who, why string) (int, error)
@@ -154,7 +155,7 @@ type Status struct {
 	Goals []goal.Paused `json:"goals_paused,omitempty"`
 	// Blocked are the tenants that a spent budget blocks, ChainsEnded how many
 	// chains one has ended (D41).
-	Blocked []kernel.Block `json:"tenants_blocked,omitempty"`
+	Blocked []exceed.Block `json:"tenants_blocked,omitempty"`
 	// Watch is what is out of the ordinary; nil where nobody watches.
 	Watch       *Watched          `json:"watch,omitempty"`
 	ChainsEnded int               `json:"chains_ended,omitempty"`

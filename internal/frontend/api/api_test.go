@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -55,8 +56,8 @@ func (r *refusing) ViolationsSince(context.Context, string, time.Time, int) ([]g
 func (r *refusing) AckGoal(string, operator.Signed) (goal.Pause, error) {
 	return goal.Pause{}, r.no()
 }
-func (r *refusing) UnblockTenant(string, operator.Signed) (kernel.Block, error) {
-	return kernel.Block{}, r.no()
+func (r *refusing) UnblockTenant(string, operator.Signed) (exceed.Block, error) {
+	return exceed.Block{}, r.no()
 }
 func (r *refusing) ResumeGoals(string, operator.Signed) error           { return r.no() }
 func (r *refusing) Decide(operator.Signed) (review.Review, error)       { return review.Review{}, r.no() }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // mostViolations bounds how many submissions one answer lists.
@@ -42,8 +42,8 @@ func (c *Client) ResumeGoals(ctx context.Context, p PersonsWord) error {
 }
 
 // Unblock lets a tenant go on whose budget of the day is spent.
-func (c *Client) Unblock(ctx context.Context, p PersonsWord) (*kernel.Block, error) {
-	return ask[kernel.Block](ctx, c, "POST", "/v1/budget/unblock", p)
+func (c *Client) Unblock(ctx context.Context, p PersonsWord) (*exceed.Block, error) {
+	return ask[exceed.Block](ctx, c, "POST", "/v1/budget/unblock", p)
 }
 
 func (s *Server) goals(r *http.Request) (goal.Pause, error) {
