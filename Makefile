@@ -92,6 +92,10 @@ RACE = \
 	./internal/frontend/mcp/code \
 	./internal/frontend/mcp/remote \
 	./internal/frontend/mcp/server \
+	./internal/kernel/deadline \
+	./internal/kernel/past \
+	./internal/kernel/record \
+	./internal/leaf/latch \
 	./internal/observe/alert \
 	./internal/observe/metrics \
 	./internal/observe/notify \
@@ -123,12 +127,15 @@ internal/frontend/egress/counters     its counters are shared through the proxy,
 internal/frontend/egress/memory       its bytes are shared through the proxy, of which RACE_PART has tests
 internal/frontend/bearer              one lock for each identity; the tests of the daemon that run with the detector use it
 internal/frontend/listener            one lock around its connections; the tests of the daemon that run with the detector use it
+internal/frontend/mcp                 one atomic counter, which the tests of the gateway that run with the detector use
 internal/frontend/mcp/gateway         four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/frontend/mcp/router          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/frontend/mcp/service         shares states and keepers behind locks; its tests are those of the daemon (RACE_PART), all of it in make endure-daemon
 internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
+internal/feature/toolpin              the tests of internal/kernel run it, of which RACE_PART has some
 internal/kernel                       twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some
 internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
@@ -137,6 +144,7 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/grant        one goroutine watches a tree; its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
 internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue

@@ -2,14 +2,11 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
-	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 )
 
 // A long-lived token was stolen and is revoked; its agent gets another one,
@@ -50,36 +47,5 @@ func TestAttackToken_a_revoked_one_shuts_its_agent_out(t *testing.T) {
 	}
 	if err := with(stolen); err == nil {
 		t.Error("a revoked token is let in")
-	}
-}
-
-// A caller whose instance of a server ends again and again wears it out for
-// itself alone, in all its sessions, and who comes under many names takes no more
-// memory than the bound.
-func TestAttackKeep_one_caller_wears_a_server_out(t *testing.T) {
-	d, _, _ := withServers(t)
-	b, err := d.backend(api.Hello{Name: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	who := func(agent, session string) string {
-		return bearer.CallerOf(holdfast.Identity{Tenant: "t", Principal: "p", Agent: agent, Session: session})
-	}
-	keeper := func(agent, session string) *server.Keeper { return d.keepers.of(d, who(agent, session), b) }
-	alice := keeper("alice", "1")
-	if keeper("bob", "1") == alice {
-		t.Error("what ended for alice is counted for bob")
-	}
-	if keeper("alice", "2") != alice {
-		t.Error("a new session of alice's begins to count anew")
-	}
-	for i := range 2 * maxKeepers {
-		keeper(fmt.Sprint(i), "1")
-		if keeper("alice", "1") != alice {
-			t.Fatal("a keeper in use is forgotten")
-		}
-	}
-	if n := len(d.keepers.m); n > maxKeepers {
-		t.Errorf("%d are kept", n)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // API is the door for commands, for a command that is the owner itself.
@@ -45,9 +45,9 @@ func (d *Daemon) Attend(do func() error) error {
 }
 
 func (d *Daemon) api(room api.Room) *api.Server {
-	return &api.Server{Kernel: apiKernel{d.Kernel, goal.FromKernel(d.Kernel), exceed.FromKernel(d.Kernel)}, Mint: d.Mint, Status: d.Status,
+	return &api.Server{Kernel: d.frontKernel(), Mint: d.Mint, Status: d.Status,
 		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.Test,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
+		Drained: d.drained, MCP: d.mcp.Open, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,
 		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own },
 		Egress: d.egress, Network: d.egress, Snapshots: d.snapshots, Log: d.log, Busy: &d.sessionsDone}
@@ -89,7 +89,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s := &api.Status{Version: d.opt.Version, State: d.Paths.Dir, Runtime: d.runtime, PID: os.Getpid(), Since: d.since.UTC(),
 		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count(), Lingers: d.clients.areWaitedFor()}
 	s.Halt = d.halted()
-	s.HaltHooks = d.hooks.List()
+	s.HaltHooks = d.hooks.ListRuns()
 	for _, k := range d.operators() {
 		s.Operator = append(s.Operator, k.ID())
 	}
@@ -97,7 +97,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	d.sayPast(s)
 	d.sayCounters(s)
 	d.sayStops(s)
-	s.Servers = d.states.say(d.config().MCP.Servers)
+	s.Servers = d.mcp.ListStates()
 	d.sayUnlisted(s)
 	if err := d.store.Poisoned(); err != nil {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")
@@ -110,7 +110,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 		Unapplied: waits, NeedRestart: config.ListUntaken(d.began, d.config())}
 	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
 	s.Problems, s.Alerts = append(s.Problems, d.alerts.ListProblems()...), d.alerts.ListChannels()
-	s.Problems = append(append(append(s.Problems, d.hooks.Problems()...), d.sandboxes.Health()...),
+	s.Problems = append(append(append(s.Problems, d.hooks.ListProblems()...), d.sandboxes.Health()...),
 		d.egress.Health()...)
 	s.Problems = append(s.Problems, d.snapshots.Problems()...)
 	s.Problems = append(s.Problems, d.reports.Troubles()...)
@@ -160,7 +160,7 @@ func spent(tx kernel.Tx, now time.Time) (*api.Spend, error) {
 // fill adds what the store knows.
 func fill(tx kernel.Tx, s *api.Status) error {
 	var err error
-	if s.Waiting, err = waiting(tx, ""); err != nil {
+	if s.Waiting, err = overview.CountWaiting(tx, ""); err != nil {
 		return err
 	}
 	as, err := tx.Agents("")
@@ -216,18 +216,6 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	return nil
 }
 
-// waiting is how many questions wait for a person.
-func waiting(tx kernel.Tx, tenant string) (n int, err error) {
-	for _, state := range []review.State{review.Pending, review.Deferred} {
-		rs, err := tx.Reviews(tenant, state, 1000)
-		if err != nil {
-			return 0, err
-		}
-		n += len(rs)
-	}
-	return n, nil
-}
-
 // diskUse is what the state takes, and what its disk has left, in bytes.
 func diskUse(p Paths) (used, free int64) {
 	for _, f := range []string{p.DB, p.DB + "-wal", p.DB + "-shm", p.Log} {
@@ -256,15 +244,3 @@ func (d *Daemon) decidingCommand(review string) string {
 	}
 	return "holdfast --state " + d.Paths.Dir + " review approve " + review
 }
-
-// apiKernel is the kernel with the features that the API serves.
-type apiKernel struct {
-	*kernel.Kernel
-	*goals
-	*budgets
-}
-
-type (
-	goals   = goal.Goals
-	budgets = exceed.Budgets
-)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/redactlog"
 )
 
 // openEngine makes the one engine of the ledger, the log, the pages and the
@@ -22,7 +23,7 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 		return err
 	}
 	d.secrets = secrets
-	d.log = maskedLog(d.opt.Log, d.engine)
+	d.log = redactlog.New(d.opt.Log, d.engine)
 	if d.unlocked = m.Trouble(); d.unlocked == "" {
 		d.unlocked = d.engine.Trouble()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/redactlog"
 )
 
 // What the log is given, in a message, an attribute, an error, a group or a
@@ -31,7 +32,7 @@ func TestLogHoldsNothingThatIsRegistered(t *testing.T) {
 		if json {
 			h = slog.NewJSONHandler(&b, nil)
 		}
-		l := maskedLog(slog.New(h), e).With("who", "canary-hunter2").WithGroup("canary-hunter2")
+		l := redactlog.New(slog.New(h), e).With("who", "canary-hunter2").WithGroup("canary-hunter2")
 		l.Info("a canary-hunter2 b", "s", "canary-hunter2",
 			"err", errors.New("x canary-hunter2"), "any", struct{ A []string }{[]string{"canary-hunter2"}},
 			slog.Group(
@@ -52,7 +53,7 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{log: maskedLog(slog.New(slog.NewTextHandler(&b, nil)), e)}
+	d := &Daemon{log: redactlog.New(slog.New(slog.NewTextHandler(&b, nil)), e)}
 	if err := d.guarded(
 		func() { panic("lost canary-hunter2") },
 	); err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -65,7 +66,7 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 		t.Error(err)
 	}
 	b.Reset()
-	endpoint{d: d}.config(backend{name: "fs"}).Panicked("lost canary-hunter2", "stack canary-hunter2")
+	d.newMCP(nil).Panicked("lost canary-hunter2", "stack canary-hunter2")
 	if strings.Contains(b.String(), "hunter2") || !strings.Contains(b.String(), "panicked") {
 		t.Errorf("the gateway's: %s", b.String())
 	}

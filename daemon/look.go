@@ -2,16 +2,18 @@ package daemon
 
 import (
 	"context"
-	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -35,6 +37,32 @@ func Look(ctx context.Context, p Paths, s kernel.Store) (*api.Status, error) {
 		return st, nil
 	}
 	return st, s.View(ctx, func(tx kernel.Tx) error { return fill(tx, st) })
+}
+
+// Now returns what happens now: for one tenant, or for all if tenant is empty. A tenant of which
+// nothing is recorded is a NotFoundError.
+func (d *Daemon) Now(ctx context.Context, tenant string) (n *api.Now, err error) {
+	now := time.Now()
+	r := d.days.Today(ctx, now)
+	err = d.store.View(ctx, func(tx kernel.Tx) error {
+		n, err = overview.Live(tx, d.overviewSource(), r, now, tenant)
+		return err
+	})
+	return n, err
+}
+
+// overviewSource returns what an overview is made of.
+func (d *Daemon) overviewSource() overview.Source {
+	return overview.Source{Halt: d.halted(), Watch: d.watching, Witness: d.witness.Trouble()}
+}
+
+// LookNow returns what happens now in a state that no process owns: see overview.Read.
+func LookNow(ctx context.Context, p Paths, s kernel.Store, why, tenant string) (*api.Now, error) {
+	h, err := lookHalt(p)
+	if err != nil {
+		return nil, err
+	}
+	return overview.Read(ctx, h, s, why, tenant)
 }
 
 // lookHalt reads the latch of a state without owning it.

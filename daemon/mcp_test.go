@@ -253,7 +253,7 @@ func TestSealSurvives(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		return bytes.Clone(d.mcpSeal)
+		return bytes.Clone(d.mcp.Seal)
 	}
 	first := open("a")
 	if len(first) != 32 || !bytes.Equal(first, open("a")) {
@@ -289,7 +289,7 @@ func TestHellos(t *testing.T) {
 		"no server at all": {Name: "x"},
 	} {
 		h.Agent = "t"
-		if serve, err := d.openMCP(h); err == nil {
+		if serve, err := d.mcp.Open(h); err == nil {
 			t.Errorf("%s was opened", name)
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()

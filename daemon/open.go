@@ -10,8 +10,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/observe/alert"
-	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -25,19 +23,26 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
+	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	mcp "github.com/holdfast-dev/holdfast/internal/frontend/mcp/service"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
@@ -84,6 +89,7 @@ type Daemon struct {
 	raiser kernel.CounterRaiser // bound by the kernel
 
 	recounter *recount.Recounter
+	tools     *toolpin.Catalog
 	latch     *latch.Latch
 	engine    *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
@@ -100,7 +106,6 @@ type Daemon struct {
 
 	mu     sync.Mutex
 	loaded *config.Loaded // guarded by mu
-	mcp    *mcpSite       // guarded by mu; nil while there is none
 	page   pages          // guarded by mu
 	code   string         // guarded by mu; where the code executor listens, if it does
 	served *api.Server    // guarded by mu; nil until commands is called
@@ -112,14 +117,11 @@ type Daemon struct {
 	sandboxes    *tiers.Set
 	egress       *service.Service
 	snapshots    *versions.Service
-	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
-	states       states
 	bearer       *bearer.Gate
-	keepers      keepers
 	verifies     *token.Verifier
-	mcpSeal      []byte
+	mcp          *mcp.Service
 	days         *report.Days
 	witness      *witness.Witness
 	reports      *report.Reports
@@ -221,7 +223,8 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	if d.verifies, err = d.verifier(); err != nil {
 		return err
 	}
-	if d.mcpSeal, err = hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize); err != nil {
+	mcpSeal, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize)
+	if err != nil {
 		return err
 	}
 	marks, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast past marks v1", sha256.Size)
@@ -246,6 +249,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
 		d.bearer = bearer.New(d.Kernel, d.verifies, d.store, d.log)
+		d.mcp = d.newMCP(mcpSeal)
 		d.metrics.LookAt(d.metricSources())
 	}
 	return err
@@ -297,13 +301,31 @@ func (d *Daemon) heedWitness(ctx context.Context) error {
 
 // kernelConfig returns what the kernel is made of.
 func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
+	d.tools = toolpin.New(d.engine)
 	return kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
-		CounterRaiser: &d.raiser,
+		CounterRaiser: &d.raiser, Catalog: d.tools, Lineage: subagent.New(d.engine),
 	}
+}
+
+// frontKernel is what frontends call: the kernel, and what it asks of features.
+type frontKernel struct {
+	*kernel.Kernel
+	*toolpin.Catalog
+	*goals
+	*budgets
+}
+
+type (
+	goals   = goal.Goals
+	budgets = exceed.Budgets
+)
+
+func (d *Daemon) frontKernel() frontKernel {
+	return frontKernel{d.Kernel, d.tools, goal.FromKernel(d.Kernel), exceed.FromKernel(d.Kernel)}
 }
 
 // readPast begins to read the ledger for rules that ask the past, and waits a
@@ -312,7 +334,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 func (d *Daemon) readPast(ctx context.Context) error {
 	soon, cancel := context.WithTimeout(ctx, pastWait)
 	defer cancel()
-	err := d.Kernel.ReadHistory(soon)
+	err := d.Kernel.Past().Read(soon)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -323,7 +345,7 @@ func (d *Daemon) readPast(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.Kernel.KeepHistory(going)
+		d.Kernel.Past().Follow(going)
 	}()
 	d.endPast = func() { stop(); <-ended }
 	return nil

@@ -59,7 +59,8 @@ func (d *Daemon) openPages(l net.Listener) (*http.Server, error) {
 		return site, nil
 	}
 	host, _, _ := net.SplitHostPort(d.config().Listen.Pages)
-	c, err := console.New(console.Config{Kernel: d.Kernel, View: d.store.View, State: d.pageState, Open: d.openOperator,
+	c, err := console.New(console.Config{Kernel: d.frontKernel(), View: d.store.View, State: d.pageState,
+		Open:    d.openOperator,
 		Runtime: d.runtime, Version: d.opt.Version, Address: l.Addr().String(), Host: host, Who: person() + ", on the pages", Log: d.log,
 		Anomalies: d.watching.Holds, Budgets: d.liveBudgets,
 		Attended: func() { d.watching.Attended("", "") }, Metrics: d.metrics.Handler(), Health: d.days.Report})
@@ -98,7 +99,7 @@ func (d *Daemon) site(people http.Handler) http.Handler {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	d.mountMCP(mux)
+	d.mcp.Mount(mux, d.config().Listen.Pages)
 	d.mountModels(mux)
 	mux.Handle("/", people)
 	return mux

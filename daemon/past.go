@@ -14,7 +14,7 @@ import (
 // sayPast says how it stands with what rules ask the past, and which of them
 // could never speak.
 func (d *Daemon) sayPast(s *api.Status) {
-	h := d.Kernel.History()
+	h := d.Kernel.Past().Status()
 	if len(h.Past) > 0 {
 		s.Past = &h
 	}
@@ -35,7 +35,7 @@ func (d *Daemon) sayPast(s *api.Status) {
 					p.Rule, p.Where, tenant, p.Unreadable[tenant].UTC().Format(time.RFC3339), p.Text))
 		}
 	}
-	for _, m := range d.Kernel.Misfits() {
+	for _, m := range d.tools.Misfits() {
 		s.Problems = append(s.Problems, "every call is refused of "+m)
 	}
 }

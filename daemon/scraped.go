@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
+	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -17,22 +18,14 @@ const scrapeTime = 5 * time.Second
 func (d *Daemon) metricSources() metrics.Sources {
 	return metrics.Sources{
 		Watcher: d.watching, GoalsPaused: d.goalsPaused, Policy: d.Kernel.Policy, Egress: d.egress.Figures,
-		Halted: func() bool { return d.pageState(context.Background(), false).Halted },
-		Channels: func() (out []metrics.Channel) {
-			for _, c := range d.alerts.ListChannels() {
-				out = append(out, metrics.Channel{
-					Name: c.Channel,
-					Sent: c.Sent, Failed: c.Failed, Waiting: int64(c.Waiting), Failing: !c.Failing.IsZero(),
-				})
-			}
-			return out
-		},
+		Halted:   func() bool { return d.pageState(context.Background(), false).Halted },
+		Channels: d.alerts.ListChannels,
 		Today: func(ctx context.Context, now time.Time) (health.Report, health.Level) {
 			r := d.days.Today(ctx, now)
-			return r, d.healthNow(&r, now, "").Health
+			return r, overview.Health(d.overviewSource(), &r, now, "").Health
 		},
 		Reviews: func(ctx context.Context) (n int, err error) {
-			err = d.store.View(ctx, func(tx kernel.Tx) error { n, err = waiting(tx, ""); return err })
+			err = d.store.View(ctx, func(tx kernel.Tx) error { n, err = overview.CountWaiting(tx, ""); return err })
 			return n, err
 		},
 	}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -134,9 +133,9 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	}
 	cancel()
 	d.closePages()
-	d.closeConnections()
+	d.mcp.CloseConnections()
 	code.close()
-	err = errors.Join(err, d.egress.Close(), d.closeMCP())
+	err = errors.Join(err, d.egress.Close(), d.mcp.Close())
 	err = errors.Join(err, shutdown(door), shutdown(site))
 	wg.Wait()
 	d.sessionsDone.Wait()
@@ -212,7 +211,7 @@ func (d *Daemon) sign(ctx context.Context) {
 // watchLatch learns of the latch from the file system, and looks by itself
 // every second in case the file system does not tell (D34).
 func (d *Daemon) watchLatch(ctx context.Context) {
-	events, stop := watchName(d.Paths.Dir, filepath.Base(d.Paths.Halt), d.log)
+	events, stop := latch.Watch(d.Paths.Halt, d.log)
 	defer stop()
 	t := time.NewTicker(latchEvery)
 	defer t.Stop()

@@ -405,23 +405,19 @@ func TestServersAreStartedByTheRules(t *testing.T) {
 	defer down()
 	touch := api.Hello{Name: "x", Agent: "a", Command: []string{"/bin/sh", "-c", "touch " + dir + "/started"}}
 	for _, taken := range []api.Hello{{Name: "good", Agent: "a", Command: touch.Command}, {Name: "good", Agent: "a", URL: "http://127.0.0.1:1/"}} {
-		if _, err := d.openMCP(taken); holdfast.KindOf(err) != holdfast.KindConflict {
+		if _, err := d.mcp.Open(taken); holdfast.KindOf(err) != holdfast.KindConflict {
 			t.Errorf("another command or url under a configured name: %v", err)
 		}
 	}
-	bs, err := d.servers(api.Hello{Name: "good", Agent: "a"})
-	if err != nil || len(bs) != 1 || !bs[0].trusted {
-		t.Fatalf("the configured one: %+v %v", bs, err)
-	}
-	good, err := d.open(t.Context(), bs[0])
+	good, err := d.mcp.Open(api.Hello{Name: "good", Agent: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	good.Close()
+	_ = good(t.Context(), gone{}) // /bin/true ends, and so does its client
 	if err := d.latch.Set("carol", "smoke", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.openMCP(touch); holdfast.KindOf(err) != holdfast.KindHalted {
+	if _, err := d.mcp.Open(touch); holdfast.KindOf(err) != holdfast.KindHalted {
 		t.Errorf("while halted: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {

@@ -50,11 +50,3 @@ func (d *Daemon) watchStatus() *api.Watched {
 func (d *Daemon) condition(tenant, agent string, name watch.Name, holds bool, why string) {
 	d.watching.Take(d.watching.Watch.Set(tenant, agent, name, holds, time.Now(), d.maskText(why)))
 }
-
-// watched is what agents are watched by; nil while they are not.
-func (d *Daemon) watched() *watch.Watch {
-	if d.watching == nil {
-		return nil
-	}
-	return d.watching.Watch
-}

@@ -245,7 +245,7 @@ func (r *reloading) put(ctx context.Context, text string) error {
 	if err := os.WriteFile(r.rules, []byte(text), 0o600); err != nil {
 		return err
 	}
-	if err := soon(ctx, func() bool { return r.policy() != was && r.Daemon.Kernel.History().Ready }); err != nil {
+	if err := soon(ctx, func() bool { return r.policy() != was && r.Daemon.Kernel.Past().Status().Ready }); err != nil {
 		return fmt.Errorf("the rules did not take effect: %w", err)
 	}
 	return nil

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"strings"
 	"syscall"
 	"time"

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"io"
 	"os"
 	"os/exec"

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"io"
 	"os"
 	"os/exec"

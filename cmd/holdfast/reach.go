@@ -1,10 +1,10 @@
 package main
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"context"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"io"
 	"log/slog"
 	"net/url"

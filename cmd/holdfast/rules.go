@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 func rulesCommand() command {
@@ -91,7 +92,7 @@ func (a *app) rulesOf(files []string) ([]constitution.Source, *config.RuleTexts,
 	}
 	var sources []constitution.Source
 	for _, file := range files {
-		name, b, err := a.input([]string{file}, constitution.MaxFile)
+		name, b, err := a.input([]string{file}, rulefile.MaxFile)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -110,7 +111,7 @@ func (a *app) ruleProblems(err error) error {
 	found := []problem{}
 	for _, err := range flat(err) {
 		var e *holdfast.Error
-		var at *constitution.LocatedError
+		var at *rulefile.LocatedError
 		switch {
 		case errors.As(err, &at) && errors.As(err, &e):
 			found = append(found, problem{at.Where, at.Reason, e.Hint})

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 	"github.com/holdfast-dev/holdfast/internal/policy/history"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -184,7 +185,7 @@ func (r *replayed) began(b *ledger.Begin, part []byte) {
 		case g.of(r.set.Needs(found.Rule)) != nil:
 		case !found.Observed && errors.Is(found.Err, errFactNotKept):
 			untold = errors.Join(untold, errFact)
-		case found.Verdict != holdfast.Allow && errors.Is(found.Err, constitution.ErrHistory):
+		case found.Verdict != holdfast.Allow && errors.Is(found.Err, failure.ErrHistory):
 			untold = errors.Join(untold, errHistory)
 		case found.Verdict == holdfast.Deny && d.Would != "deny":
 			d.Would, d.Rule, d.Why = "deny", found.Rule, found.Message

@@ -45,7 +45,7 @@ func TestStatusWhileThePastIsRead(t *testing.T) {
 		var inWords, asJSON string
 		if held {
 			inWords, asJSON = statusOf(t, d), statusOf(t, d, "--json")
-			held = !d.Kernel.History().Ready
+			held = !d.Kernel.Past().Status().Ready
 		}
 		_, err := d.Kernel.Check(t.Context(), benchLike(t, d, "test/pay"))
 		release()
@@ -61,7 +61,7 @@ func TestStatusWhileThePastIsRead(t *testing.T) {
 		saysReading(t, inWords, asJSON, text, 2*crossings)
 		break
 	}
-	for start := time.Now(); !d.Kernel.History().Ready; time.Sleep(5 * time.Millisecond) {
+	for start := time.Now(); !d.Kernel.Past().Status().Ready; time.Sleep(5 * time.Millisecond) {
 		if time.Since(start) > time.Minute {
 			t.Fatal("it is never ready")
 		}
@@ -188,13 +188,13 @@ func holdStore(t *testing.T, d *daemon.Daemon) (release func()) {
 // is as far as it comes.
 func heldReading(d *daemon.Daemon, leaves int64) bool {
 	for {
-		h := d.Kernel.History()
+		h := d.Kernel.Past().Status()
 		if h.Ready {
 			return false
 		}
 		if h.Of >= leaves && h.Read+2000 >= h.Of {
 			time.Sleep(300 * time.Millisecond)
-			return !d.Kernel.History().Ready
+			return !d.Kernel.Past().Status().Ready
 		}
 		time.Sleep(time.Millisecond)
 	}

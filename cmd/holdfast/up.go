@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"io"
 	"log/slog"
 	"os"

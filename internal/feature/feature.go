@@ -10,6 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
+	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 )
@@ -21,5 +23,6 @@ func All() []func(kernel.Host) kernel.Feature {
 
 // Tables returns the tables of all features, for the store.
 func Tables() []*table.Def {
-	return slices.Concat(judge.Tables(), goal.Tables(), exceed.Tables(), spend.Tables())
+	return slices.Concat(judge.Tables(), goal.Tables(), exceed.Tables(), spend.Tables(), subagent.Tables(),
+		toolpin.Tables())
 }

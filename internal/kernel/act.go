@@ -87,7 +87,7 @@ func graceFor(cause error) time.Duration {
 // settleCause lets the reason for the context's end stand above whatever error
 // the hand made of it, but for what the code did to its walls.
 func (c *crossing) settleCause(ctx context.Context, e ended) ended {
-	if e.err != nil && ctx.Err() != nil && !news(e.err) {
+	if e.err != nil && ctx.Err() != nil && !posture.IsNews(e.err) {
 		var stopped *posture.Stopped
 		e.partial = errors.As(e.err, &stopped)
 		e.err = context.Cause(ctx)

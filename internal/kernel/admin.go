@@ -336,7 +336,7 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 // Revoke makes a token id worthless for ever (D8), and cuts what is under way
 // with it. Anybody may revoke.
 func (k *Kernel) Revoke(tenant, jti, who, why string) error {
-	if k.telling(jti) {
+	if k.redact.TellsSecret(jti) {
 		return &holdfast.Error{Kind: holdfast.KindValue, Why: "that holds a secret: it is no token's number", Hint: "`holdfast agent token` says the number"}
 	}
 	ctx, cancel := edge()
@@ -373,7 +373,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 		return err
 	}
 	k.policy.Store(made)
-	k.usePast()
+	k.past.UseActive()
 	k.swaps.tell()
 	k.stirAll()
 	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + excerpt.Of(p.Version, 12)})

@@ -75,7 +75,7 @@ func TestReload_judged_anew(t *testing.T) {
 	if b, e := w.begins(), w.entries(holdfast.Local); len(b) != 1 || b[0].Policy != newer || len(e) != 1 || e[0].Policy != newer || e[0].ID != b[0].ID {
 		t.Fatalf("%+v %+v", b, e)
 	}
-	if n := w.k.History().Past[0].Entries; n != 1 {
+	if n := w.k.Past().Status().Past[0].Entries; n != 1 {
 		t.Errorf("it is counted %d times", n)
 	}
 

@@ -245,7 +245,7 @@ func TestK7_FP5_bounds_that_bound_nothing(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "test:92") {
 				t.Fatalf("in force: %v", err)
 			}
-			if _, err := w.k.Observe(t.Context(), []holdfast.Contract{c}); err != nil {
+			if _, err := w.tools.Observe(t.Context(), []holdfast.Contract{c}); err != nil {
 				t.Fatal(err)
 			}
 			req := w.req(c.Boundary, `{}`)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/deadline"
 )
 
 // Asker says for whom a token speaks, and the agent's trust level: the one of its
@@ -16,7 +17,7 @@ func (k *Kernel) Asker(ctx context.Context, token holdfast.Secret) (holdfast.Ide
 	if j.who, j.whoErr = k.verify(ctx, token, j); j.whoErr != nil {
 		return holdfast.Identity{}, holdfast.Baseline, j.whoErr
 	}
-	ctx, cancel := limit(ctx, gateTime)
+	ctx, cancel := deadline.After(ctx, gateTime)
 	defer cancel()
 	err := k.store.View(ctx, func(tx Tx) (err error) {
 		if j.agent, err = ownAgent(tx, j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {

@@ -29,7 +29,7 @@ func TestAttack_fresh_names_are_not_kept(t *testing.T) {
 		for i := range 600 {
 			cs = append(cs, tool(fmt.Sprintf("r%d-%d", round, i), "p", holdfast.Medium))
 		}
-		_, _ = w.k.Observe(t.Context(), cs)
+		_, _ = w.tools.Observe(t.Context(), cs)
 		for _, c := range cs {
 			if _, err := w.readRow("tool_pin", c.Boundary); err == nil {
 				kept++
@@ -65,7 +65,7 @@ func TestAttack_large_schemas_are_not_kept(t *testing.T) {
 			c.OutputSchema = fmt.Appendf(nil, `{"type":"object","description":"%d-%d%s"}`, page, i, strings.Repeat("y", 250<<10))
 			cs = append(cs, c)
 		}
-		_, _ = w.k.Observe(t.Context(), cs)
+		_, _ = w.tools.Observe(t.Context(), cs)
 	}
 	if kept := (heap() - before) >> 20; kept > 12 {
 		t.Errorf("%d MB are kept of 80 tools of one server, which may bring 1000", kept)
@@ -129,7 +129,7 @@ func TestAttack_fresh_names_over_many_starts(t *testing.T) {
 		for i := range 900 {
 			cs = append(cs, tool(fmt.Sprintf("r%d-%d", round, i), "p", holdfast.Medium))
 		}
-		_, err := w.k.Observe(t.Context(), cs)
+		_, err := w.tools.Observe(t.Context(), cs)
 		if round < 2 && err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 )
 
@@ -38,17 +39,12 @@ func (j *judgement) readBeside() {
 	}
 }
 
-// besideWord stands in a preview, on a line of its own, between the payload and
-// what stands beside it. A preview breaks its lines nowhere else.
-const besideWord = "\nbeside the payload: "
-
-// shown is what the reviewer sees of the request: the payload, and what stands
-// beside it.
-func (k *Kernel) shown(j *judgement) (preview, error) {
-	p, err := k.preview(j.doc.Canonical())
+// shown returns what the reviewer sees of the request: the payload, and what is next to it.
+func (k *Kernel) shown(j *judgement) (record.Preview, error) {
+	p, err := k.records.Preview(j.doc.Canonical())
 	if err != nil || j.beside == nil {
 		return p, err
 	}
-	more, err := k.preview(j.beside.Canonical())
-	return preview{text: p.text + besideWord + more.text, cut: p.cut || more.cut, masked: p.masked || more.masked}, err
+	more, err := k.records.Preview(j.beside.Canonical())
+	return p.Join(more), err
 }

@@ -71,7 +71,8 @@ func (k *Kernel) sign(ctx context.Context, signer *ledger.Signer, h ledger.Head,
 	}
 	var leaf ledger.Leaf
 	if log {
-		if leaf, err = k.seal(ledger.KindEvent, ledger.CheckpointsTenant, "", c.At, ledger.CheckpointEvent(id, c), nil); err != nil {
+		if leaf, err = k.records.Leaf(ledger.KindEvent, ledger.CheckpointsTenant, "", c.At,
+			ledger.CheckpointEvent(id, c), nil); err != nil {
 			return err
 		}
 	}

@@ -269,7 +269,8 @@ func (c *crossing) admit(tx *scope) error {
 	}
 	// A tool may have shown itself anew since it was judged.
 	if pin := j.contract.Pin; pin != "" {
-		if c := k.seen.find(j.pol, j.req.Boundary); c == nil || c.Pin != pin || c.Drifted != j.contract.Drifted {
+		if c := k.catalog.Find(j.pol.contracts, j.req.Boundary); c == nil || c.Pin != pin ||
+			c.Drifted != j.contract.Drifted {
 			return &errRefused{named(review.NameTool, deny(holdfast.K7, holdfast.KindConflict,
 				"the tool changed while the request was judged", "ask again"))}
 		}

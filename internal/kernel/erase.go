@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"maps"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

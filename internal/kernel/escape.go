@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 
@@ -50,25 +49,11 @@ type attempt struct {
 	late bool
 }
 
-// broke says what kind of news an act's error is.
-func broke(err error) (escape *posture.Escape, violation *posture.Violation) {
-	if errors.As(err, &escape) {
-		return escape, nil
-	}
-	errors.As(err, &violation)
-	return nil, violation
-}
-
-// news says whether an act's error must not be lost behind another.
-func news(err error) bool {
-	e, v := broke(err)
-	return e != nil || v != nil
-}
-
 // escaped is what a crossing comes to whose code tried to get out.
 func escaped(e ended, esc *posture.Escape, agent string) *ending {
 	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: posture.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
-	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: tried(esc.Call) + "; it was ended, and its agent is paused",
+	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: esc.Call.Tried() +
+		"; it was ended, and its agent is paused",
 		Hint: goesOn(agent)}
 	return end
 }
@@ -78,41 +63,18 @@ func goesOn(agent string) string {
 	return "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, or by approving its review, which takes the operator key that `holdfast init` makes"
 }
 
-func tried(c posture.Call) string { return "the code tried to leave its sandbox with " + callWords(c) }
-
-// callWords names the call as the ledger may hold it: a tier's own words are
-// short and plain, whatever it says.
-func callWords(c posture.Call) string {
-	c.Name, c.Arch = short(c.Name), short(c.Arch)
-	return c.String()
-}
-
-// short bounds a word of a hand's, in bytes.
-func short(s string) string {
-	s = visible.ReplaceUnprintable(s)
-	return s[:min(len(s), 64)]
-}
-
-// callData is a system call as an event holds it. Arguments are hexadecimal: a
-// reader's numbers end at 2^53.
-func callData(c posture.Call) map[string]any {
-	args := make([]string, len(c.Args))
-	for i, a := range c.Args {
-		args[i] = fmt.Sprintf("0x%x", a)
-	}
-	return map[string]any{"nr": c.Nr, "name": short(c.Name), "arch": short(c.Arch), "args": args}
-}
-
 // attempt prepares what is written of an escape: its words, and the question.
 func (c *crossing) attempt(esc *posture.Escape) (*attempt, error) {
 	k, j := c.k, c.j
-	a := &attempt{words: tried(esc.Call), Escape: signal.Escape{Tenant: j.who.Tenant, Crossing: j.id,
+	a := &attempt{words: esc.Call.Tried(), Escape: signal.Escape{Tenant: j.who.Tenant, Crossing: j.id,
 		Boundary: j.contract.Boundary, Principal: j.who.Principal,
-		Agent: j.who.Agent, Session: j.who.Session, Intent: j.who.Intent, Correlation: j.correlation, Run: short(esc.Run), Call: esc.Call}}
+		Agent: j.who.Agent, Session: j.who.Session, Intent: j.who.Intent, Correlation: j.correlation,
+		Run: visible.Shorten(esc.Run), Call: esc.Call}}
 	// In RFC 8785's order, for people: what was tried, by whom, where.
-	shown := map[string]any{"agent": a.Agent, "boundary": a.Boundary, "call": callData(esc.Call), "crossing": a.Crossing, "request_id": a.Run, "tried": callWords(esc.Call)}
+	shown := map[string]any{"agent": a.Agent, "boundary": a.Boundary, "call": esc.Call.Data(),
+		"crossing": a.Crossing, "request_id": a.Run, "tried": esc.Call.Words()}
 	if esc.Code != "" {
-		shown["code_sha256"] = short(esc.Code)
+		shown["code_sha256"] = visible.Shorten(esc.Code)
 	}
 	r, err := k.ask(review.AboutEscape, escapeDomain, shown)
 	if err != nil {
@@ -144,7 +106,7 @@ func (k *Kernel) answer(tx *scope, a *attempt, j *judgement) error {
 		return err
 	}
 	data := map[string]any{"level": "CRITICAL", "trace": traceEscape, "request_id": a.Run, "principal": a.Principal, "agent": a.Agent, "session": a.Session,
-		"correlation_id": a.Correlation, "crossing": a.Crossing, "boundary": a.Boundary, "call": callData(a.Call),
+		"correlation_id": a.Correlation, "crossing": a.Crossing, "boundary": a.Boundary, "call": a.Call.Data(),
 		"trust_from": from.String(), "trust_to": agent.Level.String(), "review": a.review.ID}
 	if a.late {
 		data["late"] = true
@@ -205,7 +167,8 @@ func (f *fled) has(tenant, agent string) bool {
 // seize ends what the agent has under way, but for the crossing of own, and
 // keeps more from beginning until the attempt is durable.
 func (k *Kernel) seize(tenant, agent string, esc *posture.Escape, own *flight) int {
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + tried(esc.Call), Hint: goesOn(agent)}
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + esc.Call.Tried(),
+		Hint: goesOn(agent)}
 	return k.flights.cut(cause, func(f *flight) bool { return f != own && f.tenant == tenant && f.agent == agent })
 }
 
@@ -222,9 +185,11 @@ func (c *crossing) caught(a *attempt, esc *posture.Escape) {
 	k.seize(a.Tenant, a.Agent, esc, c.flight)
 	k.fled.add(a.Tenant, a.Agent, -1)
 	k.log.Log(context.Background(), holdfast.LevelCritical, "escape attempt", "trace", traceEscape, "request_id", a.Run, "crossing", a.Crossing,
-		"boundary", a.Boundary, "agent", a.Agent, "principal", a.Principal, "call", callWords(a.Call), "review", a.review.ID)
+		"boundary", a.Boundary, "agent", a.Agent, "principal", a.Principal, "call", a.Call.Words(), "review",
+		a.review.ID)
 	if c.span != nil {
-		c.span.AddEvent(traceEscape, trace.WithAttributes(attribute.String("holdfast.call", callWords(a.Call)), attribute.String("holdfast.request", a.Run)))
+		c.span.AddEvent(traceEscape, trace.WithAttributes(attribute.String("holdfast.call", a.Call.Words()),
+			attribute.String("holdfast.request", a.Run)))
 	}
 	k.stir(a.review.ID)
 	k.notify(Opened(&a.review))
@@ -234,16 +199,18 @@ func (c *crossing) caught(a *attempt, esc *posture.Escape) {
 // nothing begins for it, and people are told so.
 func (c *crossing) uncaught(esc *posture.Escape, err error) {
 	j := c.j
-	c.k.log.Log(context.Background(), holdfast.LevelCritical, "escape attempt that could not be recorded", "trace", traceEscape, "request_id", short(esc.Run),
-		"crossing", j.id, "agent", j.who.Agent, "call", callWords(esc.Call), "err", err)
+	c.k.log.Log(context.Background(), holdfast.LevelCritical, "escape attempt that could not be recorded",
+		"trace", traceEscape, "request_id", visible.Shorten(esc.Run),
+		"crossing", j.id, "agent", j.who.Agent, "call", esc.Call.Words(), "err", err)
 	c.k.notify(Notice{Level: "critical", Event: eventEscape, Tenant: j.tenant(), Agent: j.who.Agent, Boundary: j.recordedBoundary(), Crossing: j.id,
-		Why: tried(esc.Call) + ", and the ledger failed to write it; nothing begins for the agent until holdfast is restarted"})
+		Why: esc.Call.Tried() +
+			", and the ledger failed to write it; nothing begins for the agent until holdfast is restarted"})
 }
 
 // lateNews answers an attempt that is told of after its crossing has ended: the
 // hand had been left behind, or the lease had run out.
 func (c *crossing) lateNews(err error) {
-	esc, _ := broke(err)
+	esc, _ := posture.FindBreak(err)
 	if esc == nil || c.j == nil || c.begin == nil {
 		return
 	}
@@ -266,8 +233,9 @@ func (c *crossing) lateNews(err error) {
 // violated records a call outside the allowlist that is no way out.
 func (k *Kernel) violated(tx Tx, j *judgement, v *posture.Violation) error {
 	return k.event(tx, Event{Tenant: j.who.Tenant, Crossing: j.id, Name: eventViolation, Who: j.who.Principal, Subject: j.who.Agent,
-		Data: map[string]any{"level": "WARNING", "trace": traceViolation, "request_id": short(v.Run), "agent": j.who.Agent, "session": j.who.Session,
-			"boundary": j.contract.Boundary, "call": callData(v.Call)}})
+		Data: map[string]any{"level": "WARNING", "trace": traceViolation, "request_id": visible.Shorten(v.Run),
+			"agent": j.who.Agent, "session": j.who.Session,
+			"boundary": j.contract.Boundary, "call": v.Call.Data()}})
 }
 
 // Opened is how people are told of a question that waits.

@@ -44,11 +44,11 @@ func (k *Kernel) eventLeaf(e Event) (ledger.Leaf, error) {
 	}
 	var part []byte
 	if len(e.Part) > 0 {
-		if part, r.PartHash, err = k.part(e.Part); err != nil {
+		if part, r.PartHash, err = k.records.Part(e.Part); err != nil {
 			return ledger.Leaf{}, err
 		}
 	}
-	return k.seal(ledger.KindEvent, e.Tenant, e.Crossing, at, &r, part)
+	return k.records.Leaf(ledger.KindEvent, e.Tenant, e.Crossing, at, &r, part)
 }
 
 // Record writes one event, durably.

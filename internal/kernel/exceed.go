@@ -74,8 +74,7 @@ func (k *Kernel) raiseExceeded(tx *scope, j *judgement, d budget.Draw, settled b
 func (k *Kernel) meetFresh(tx Tx, j *judgement, name string) error {
 	_, err := tx.Agent(j.who.Tenant, name)
 	if errors.Is(err, ErrNotFound) && j.branch.fresh && j.branch.path[0].Name == name {
-		a := j.branch.path[0]
-		err = k.meetSub(tx, &a, j.id)
+		err = k.meetSub(tx, j, j.branch)
 	}
 	return err
 }

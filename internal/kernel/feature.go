@@ -246,8 +246,8 @@ type Host interface {
 	View(ctx context.Context, fn func(Reader) error) error
 	// Commit writes rows, events, stops, signals and tasks in one transaction.
 	Commit(ctx context.Context, fn func(FeatureTx) error) error
-	// CommitSigned is Commit on a person's word about the tenant, which it uses up.
-	CommitSigned(signed operator.Signed, act, tenant string, fn func(FeatureTx, *Word) error) error
+	// CommitSigned is Commit on a person's word of that act, which it uses up.
+	CommitSigned(signed operator.Signed, act string, fn func(FeatureTx, *Word) error) error
 	// Stop arms a stop, cuts what it stops if it says so, and makes it durable. If it
 	// cannot be written it remains until a restart.
 	Stop(ctx context.Context, s Stop) (string, error)
@@ -279,6 +279,9 @@ type Word struct {
 
 // Data returns the statement as an event keeps it, so that it can be verified later.
 func (w *Word) Data() map[string]any { return said(w.Statement, w.signed) }
+
+// CheckTenant refuses a statement about another tenant.
+func (w *Word) CheckTenant(tenant string) error { return sameTenant(w.Statement, tenant) }
 
 // CheckSince refuses a statement from before what it lifts was as it is.
 func (w *Word) CheckSince(at time.Time) error { return w.k.saidSince(w.Statement, at) }
@@ -428,11 +431,8 @@ func (h *host) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdf
 		req.Boundary, h.f.spec.Name)
 }
 
-func (h *host) CommitSigned(signed operator.Signed, act, tenant string, fn func(FeatureTx, *Word) error) error {
+func (h *host) CommitSigned(signed operator.Signed, act string, fn func(FeatureTx, *Word) error) error {
 	_, err := h.k.runSigned(signed, act, func(s *scope, st operator.Statement, _ operator.Public) error {
-		if err := sameTenant(st, tenant); err != nil {
-			return err
-		}
 		tx := s.txFor(h.f)
 		defer tx.endHook()
 		return fn(tx, &Word{st, signed, h.k})

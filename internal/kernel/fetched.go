@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/deadline"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -58,7 +59,7 @@ func (j *judgement) fetchNamed(ctx context.Context, names []string) (got map[str
 			got, recorded = nil, nil
 		}
 	}()
-	ctx, cancel := limit(ctx, gateTime)
+	ctx, cancel := deadline.After(ctx, gateTime)
 	defer cancel()
 	got = j.pol.Facts.Fetch(ctx, names, j.forFacts)
 	for _, name := range names {
@@ -113,7 +114,7 @@ func (k *Kernel) recordFetched(all map[string]constitution.Fetched) []ledger.Fet
 		if f.Err != nil {
 			r.Why = k.quote(f.Err.Error(), 256)
 		} else {
-			r.Seal = k.past.sealed("fact", string(f.Text))
+			r.Seal = k.past.Seal("fact", string(f.Text))
 			if r.Text = k.keepable(&f); len(r.Text) > left {
 				r.Text = ""
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/deadline"
 )
 
 // gate is one of the eight questions. It reads the judgement, writes only its
@@ -66,7 +67,7 @@ func judgeAll(ctx context.Context, j *judgement, all bool) {
 // ask is the one place where a gate's failure becomes a denial.
 func ask(ctx context.Context, g gate, j *judgement) (op holdfast.Opinion) {
 	start := j.k.now()
-	ctx, cancel := limit(ctx, gateTime)
+	ctx, cancel := deadline.After(ctx, gateTime)
 	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {

@@ -19,6 +19,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
+	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -43,6 +45,7 @@ type world struct {
 	policy *kernel.Policy
 
 	recounter *recount.Recounter
+	tools     *toolpin.Catalog
 
 	mu      sync.Mutex
 	offset  time.Duration // guarded by mu; what the clock is ahead
@@ -198,6 +201,8 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 		Notify: func(n kernel.Notice) { w.mu.Lock(); w.notices = append(w.notices, n); w.mu.Unlock() }}
 	cfg.Features = feature.All()
 	cfg.CounterRaiser = new(kernel.CounterRaiser)
+	w.tools = toolpin.New(engine)
+	cfg.Catalog, cfg.Lineage = w.tools, subagent.New(engine)
 	for _, o := range opts {
 		o(&cfg, w)
 	}

@@ -1,28 +1,21 @@
 package kernel
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
-
-// previewLimit is how much of the redacted payload a reviewer sees, in bytes.
-const previewLimit = 4096
 
 // hold stores the question and answers with its handle (D11). The crossing
 // stays ENTERING: it keeps no reservation and no raw payload, and its entry is
@@ -237,74 +230,27 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, err
 	}
-	sum := sha256.Sum256([]byte(seen.text))
 	// Created orders the questions of one request, whatever the clock does.
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
 		Intent: j.who.Intent, Asker: j.asker(), Correlation: j.correlation, Risk: j.risk(), Why: j.why, Cause: j.cause, Confidence: j.score, Threshold: j.limit,
-		Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]), Cut: seen.cut, Masked: seen.masked, Shape: shape(j, &seen),
+		Preview: seen.Text, PreviewHash: seen.Hash(), Cut: seen.Cut, Masked: seen.Masked, Shape: shape(j, &seen),
 		Contract: j.contract.Hash, Pin: j.contract.Pin, Gates: j.askedBy, Key: j.key(), Nonce: nonce,
 		State:   review.Pending,
 		Created: j.at, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
 }
 
-// preview is what a reviewer sees of a text: whether there is more of it, and
-// whether anything in it was masked.
-type preview struct {
-	text        string
-	cut, masked bool
-}
-
-// preview is the redacted payload as the reviewer sees it. The payload is in
-// its canonical form, so that no white space and no order of members chosen by
-// the agent decides what is seen.
-func (k *Kernel) preview(canonical []byte) (preview, error) {
-	res, err := k.redact.JSON(canonical)
-	if err != nil {
-		return preview{}, err
-	}
-	p := preview{masked: res.Found() || !bytes.Equal(res.Out, canonical)}
-	var b strings.Builder
-	shown, total := 0, 0
-	for _, r := range string(res.Out) {
-		s := plain(r)
-		total += len(s)
-		if p.cut = p.cut || total > previewLimit; !p.cut {
-			b.WriteString(s)
-			shown = total
-		}
-	}
-	if p.cut {
-		fmt.Fprintf(&b, "... (%d of %d bytes shown)", shown, total)
-	}
-	p.text = b.String()
-	return p, nil
-}
-
 // shape is what is known of the arguments' members beside the preview, for a
 // rule that a person may make of it. Of a request with more than arguments
 // nothing but its exact hash is remembered.
-func shape(j *judgement, seen *preview) []review.Arg {
-	if seen.cut || j.beside != nil {
+func shape(j *judgement, seen *record.Preview) []review.Arg {
+	if seen.Cut || j.beside != nil {
 		return nil
 	}
-	shown, err := payload.Parse([]byte(seen.text))
+	shown, err := payload.Parse([]byte(seen.Text))
 	if err != nil {
 		return nil
 	}
 	return review.ShapeOf(j.doc.Value(), shown.Value())
-}
-
-// plain spells a character as JSON escapes unless it shows as itself: what
-// cannot be seen, or moves what is beside it, would make one text look like
-// another.
-func plain(r rune) string {
-	if visible.IsVisible(r) {
-		return string(r)
-	}
-	if hi, lo := utf16.EncodeRune(r); hi != unicode.ReplacementChar {
-		return fmt.Sprintf(`\u%04x\u%04x`, hi, lo)
-	}
-	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // reviewID is short enough to type and is no secret: deciding needs the

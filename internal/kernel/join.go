@@ -116,7 +116,7 @@ func (j *judgement) mayHoldByFeature() bool {
 
 // fetchParts lets the parts fetch what they need at a gate.
 func (j *judgement) fetchParts(ctx context.Context, g holdfast.Gate) {
-	if j.feats == nil || j.replay != nil || j.doc == nil {
+	if j.feats == nil || len(j.feats.parts) == 0 || j.replay != nil || j.doc == nil {
 		return
 	}
 	j.feats.view.Answered = j.answered()
@@ -240,7 +240,7 @@ func (j *judgement) recordParts() {
 		if !ok {
 			continue
 		}
-		text, err := j.k.featureText(r.Record())
+		text, err := j.k.records.FeatureText(r.Record())
 		if err != nil {
 			j.feats.err = errors.Join(j.feats.err, fmt.Errorf("feature %s: cannot record its part: %w",
 				p.f.spec.Name, err))
@@ -248,21 +248,6 @@ func (j *judgement) recordParts() {
 		}
 		j.feats.records = append(j.feats.records, ledger.FeatureFacts{Name: p.f.spec.Name, Text: text})
 	}
-}
-
-func (k *Kernel) featureText(v any) (string, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	res, err := k.redact.JSON(b)
-	if err != nil {
-		return "", err
-	}
-	if len(res.Out) > ledger.MaxFeatureText {
-		return "", fmt.Errorf("%d bytes, more than %d", len(res.Out), ledger.MaxFeatureText)
-	}
-	return string(res.Out), nil
 }
 
 // Recalled is what a feature thinks of a recorded crossing.

@@ -120,7 +120,7 @@ func TestK1_FP2_malformed_schema(t *testing.T) {
 	}
 	w.passes(w.req("test/low", `{}`))
 	// One that a door observed is refused when it is crossed.
-	if _, err := w.k.Observe(t.Context(), []holdfast.Contract{bad}); err != nil {
+	if _, err := w.tools.Observe(t.Context(), []holdfast.Contract{bad}); err != nil {
 		t.Fatal(err)
 	}
 	w.refused(w.req("test/bad", `{}`), holdfast.K1, holdfast.KindSchemaParse)

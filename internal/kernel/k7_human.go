@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -85,7 +86,7 @@ func confidence(ctx context.Context, j *judgement) (*float64, error) {
 	default:
 		got, err := c.Score.Eval(ctx, j.facts())
 		if err != nil {
-			if errors.Is(err, constitution.ErrValue) {
+			if errors.Is(err, failure.ErrValue) {
 				return nil, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K7, Why: outOfRange, Err: err}
 			}
 			j.k.log.Error("a confidence expression failed", "boundary", c.Boundary, "err", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/ownfile"
@@ -57,7 +58,7 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 		if f.Verdict == holdfast.Allow {
 			continue
 		}
-		if worst == nil || graver(f, worst) {
+		if worst == nil || record.IsGraver(f, worst) {
 			worst = f
 		}
 		others++
@@ -65,7 +66,7 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 	if worst == nil {
 		why := "no rule objects"
 		for _, f := range found {
-			why += fmt.Sprintf("; %s (%s) %s: %s", f.Rule, f.Severity, how(&f), f.Message)
+			why += fmt.Sprintf("; %s (%s) %s: %s", f.Rule, f.Severity, record.HowOf(&f), f.Message)
 		}
 		return allow(holdfast.K8, "READY", "rules", excerpt.Of(why, 512))
 	}

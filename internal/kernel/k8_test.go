@@ -200,7 +200,7 @@ func TestK8_AC5_FP1_missing_predicate(t *testing.T) {
 	if !strings.Contains(err.Error(), "no_such_check_v1") || w.k.Policy().Version != w.policy.Version {
 		t.Fatal(err)
 	}
-	if _, err := w.k.Observe(t.Context(), []holdfast.Contract{c}); err != nil {
+	if _, err := w.tools.Observe(t.Context(), []holdfast.Contract{c}); err != nil {
 		t.Fatal(err)
 	}
 	w.refused(w.req("test/ghost", `{}`), holdfast.K8, holdfast.KindPredicateNotFound)

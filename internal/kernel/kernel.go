@@ -27,11 +27,12 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
+	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 )
@@ -61,6 +62,10 @@ type Config struct {
 	// Features make the features, in the order in which they are evaluated and receive
 	// signals. The store must have been opened with their tables.
 	Features []func(Host) Feature
+	// Catalog knows the boundaries that servers list; nil knows none.
+	Catalog Catalog
+	// Lineage knows the agents within agents; nil takes none.
+	Lineage Lineage
 	// Observer may be nil.
 	Observer Observer
 	// Keeper is bound to the kernel, for the keeper of versions. It may be nil.
@@ -101,27 +106,28 @@ type Kernel struct {
 	clock    func() time.Time
 	random   io.Reader
 
-	policy   atomic.Pointer[policy]
-	swaps    swaps
-	past     past
-	seen     observed
-	flights  flights
-	fled     fled
-	stopped  stops
-	features features
-	reacting chan struct{} // one React at a time
-	flood    flood.Counter
-	wakes    wakes
-	refused  atomic.Int64
-	turn     sync.Mutex // one policy change at a time
-	last     atomic.Int64
-	entered  atomic.Int64 // created_at of the newest entry, in microseconds
-	halts    sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
-	said     time.Time    // guarded by halts; when Halt was last called
-	halting  atomic.Bool  // the halt in force is recorded, or is being
-	cuts     atomic.Int64 // crossings that the halt in force has cut
-	exempt   []string     // what redaction passes unread in records
-	buffers  sync.Pool    // *[]byte, in which records are written before they are sealed
+	policy      atomic.Pointer[policy]
+	swaps       swaps
+	past        *past.Keeper
+	records     *record.Writer
+	catalog     Catalog
+	lineage     Lineage
+	lineageHost *host
+	flights     flights
+	fled        fled
+	stopped     stops
+	features    features
+	reacting    chan struct{} // one React at a time
+	flood       flood.Counter
+	wakes       wakes
+	refused     atomic.Int64
+	turn        sync.Mutex // one policy change at a time
+	last        atomic.Int64
+	entered     atomic.Int64 // created_at of the newest entry, in microseconds
+	halts       sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
+	said        time.Time    // guarded by halts; when Halt was last called
+	halting     atomic.Bool  // the halt in force is recorded, or is being
+	cuts        atomic.Int64 // crossings that the halt in force has cut
 }
 
 // Notice is something that people should hear of (D41a).
@@ -160,8 +166,9 @@ func New(cfg Config) (*Kernel, error) {
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
 		notify: cfg.Notify, onRefuse: cfg.Refused, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log,
 		tracer: cfg.Tracer,
-		clock:  cfg.Now, random: cfg.Random, exempt: ledger.Exempt(), reacting: make(chan struct{}, 1)}
+		clock:  cfg.Now, random: cfg.Random, reacting: make(chan struct{}, 1)}
 	k.defaults()
+	k.records = record.NewWriter(k.redact, k.random)
 	if err := k.makeFeatures(cfg.Features); err != nil {
 		return nil, err
 	}
@@ -170,10 +177,10 @@ func New(cfg Config) (*Kernel, error) {
 		return nil, err
 	}
 	k.policy.Store(pol)
-	if err := k.past.open(cfg.MarkKey); err != nil {
+	k.bindPorts(&cfg)
+	if err := k.openPast(cfg.MarkKey); err != nil {
 		return nil, err
 	}
-	k.usePast()
 	if cfg.Keeper != nil {
 		cfg.Keeper.k = k
 	}

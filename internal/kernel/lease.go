@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // MaxLease is the longest time a caller may act between Enter and Exit.
@@ -98,7 +99,7 @@ func (x *Crossing) Exit(out holdfast.Output, actErr error) (*holdfast.Outcome, e
 	x.once.Do(func() {
 		x.after()
 		e := ended{out: out, err: actErr}
-		if actErr != nil && x.c.ctx.Err() != nil && !news(actErr) {
+		if actErr != nil && x.c.ctx.Err() != nil && !posture.IsNews(actErr) {
 			e.err = context.Cause(x.c.ctx)
 		}
 		x.stop()

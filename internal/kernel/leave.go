@@ -85,7 +85,7 @@ func (c *crossing) awaitTasks() bool {
 // evaluate turns the end of the act into the crossing's ending and asks K8 of
 // the output.
 func (c *crossing) evaluate(e ended) *ending {
-	escape, violation := broke(e.err)
+	escape, violation := posture.FindBreak(e.err)
 	if escape != nil {
 		return escaped(e, escape, c.j.who.Agent)
 	}

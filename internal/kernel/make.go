@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/deadline"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -61,7 +62,7 @@ func (k *Kernel) verify(ctx context.Context, token holdfast.Secret, j *judgement
 		return holdfast.Identity{}, &holdfast.Error{Kind: holdfast.KindJWT, Gate: holdfast.K2,
 			Why: "no token was given", Hint: "send it as `Authorization: Bearer TOKEN`"}
 	}
-	ctx, cancel := limit(ctx, gateTime)
+	ctx, cancel := deadline.After(ctx, gateTime)
 	defer cancel()
 	who, err := k.verifier.Verify(ctx, token, j.now)
 	if err != nil {
@@ -82,10 +83,10 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	if j.whoErr != nil {
 		return
 	}
-	ctx, cancel := limit(ctx, gateTime)
+	ctx, cancel := deadline.After(ctx, gateTime)
 	defer cancel()
 	if j.req.Sub != nil {
-		if j.factErr = k.store.View(ctx, func(tx Tx) (err error) { j.branch, err = j.stand(tx); return err }); j.factErr != nil {
+		if j.factErr = k.store.View(ctx, func(tx Tx) (err error) { j.branch, err = j.locate(tx); return err }); j.factErr != nil {
 			return
 		}
 		if len(j.branch.path) > 0 {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -37,7 +38,8 @@ func (k *Kernel) ended(tx Tx, j *judgement, n *posture.News) error {
 	if n == nil || len(n.Signals) == 0 || n.Signals[0].Level < slog.LevelWarn || n.State == posture.SyscallBlocked {
 		return nil
 	}
-	data := map[string]any{"level": levelWord(n.Signals[0].Level), "trace": n.Signals[0].Event, "request_id": short(n.Run), "state": short(string(n.State)),
+	data := map[string]any{"level": levelWord(n.Signals[0].Level), "trace": n.Signals[0].Event,
+		"request_id": visible.Shorten(n.Run), "state": visible.Shorten(string(n.State)),
 		"exit_code": n.Exit, "agent": j.who.Agent, "session": j.who.Session, "boundary": j.contract.Boundary}
 	if n.Err != nil {
 		data["kind"] = string(holdfast.KindOf(n.Err))
@@ -68,13 +70,17 @@ func (c *crossing) told(n *posture.News) {
 		if s.Event == traceEscape {
 			continue
 		}
-		args := []any{"trace", s.Event, "state", short(string(n.State)), "request_id", short(n.Run), "crossing", j.id, "boundary", j.recordedBoundary(), "agent", j.who.Agent, "exit", n.Exit}
+		args := []any{"trace", s.Event, "state", visible.Shorten(string(n.State)), "request_id",
+			visible.Shorten(n.Run), "crossing", j.id, "boundary", j.recordedBoundary(), "agent", j.who.Agent,
+			"exit", n.Exit}
 		if n.Err != nil {
 			args = append(args, "kind", string(holdfast.KindOf(n.Err)), "why", string(c.k.mask(n.Err.Error())))
 		}
 		c.k.log.Log(context.Background(), s.Level, "a run of code ended", args...)
 		if c.span != nil {
-			c.span.AddEvent(s.Event, trace.WithAttributes(attribute.String("holdfast.state", short(string(n.State))), attribute.String("holdfast.request", short(n.Run)), attribute.Int("holdfast.exit", n.Exit)))
+			c.span.AddEvent(s.Event, trace.WithAttributes(attribute.String("holdfast.state",
+				visible.Shorten(string(n.State))), attribute.String("holdfast.request", visible.Shorten(n.Run)),
+				attribute.Int("holdfast.exit", n.Exit)))
 		}
 	}
 }

@@ -16,7 +16,7 @@ func tool(name, pin string, risk holdfast.Risk) holdfast.Contract {
 
 func (w *world) observe(cs ...holdfast.Contract) []holdfast.Contract {
 	w.t.Helper()
-	out, err := w.k.Observe(w.t.Context(), cs)
+	out, err := w.tools.Observe(w.t.Context(), cs)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestObservedBoundariesAreBoundedPerServer(t *testing.T) {
 		c.Boundary = fmt.Sprintf("mcp/evil/%d", i)
 		many = append(many, c)
 	}
-	_, err := w.k.Observe(t.Context(), many)
+	_, err := w.tools.Observe(t.Context(), many)
 	wants(t, err, holdfast.KindConflict)
 	w.observe(tool("good", "p", holdfast.Low))
 	if _, err := w.cross(w.req("mcp/srv/good", `{}`)); err != nil {

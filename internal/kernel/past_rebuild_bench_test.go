@@ -51,21 +51,21 @@ rules:
 				_, err := w.cross(req)
 				if k := holdfast.KindOf(err); k == holdfast.KindEval {
 					refused++
-				} else if !w.k.History().Ready {
+				} else if !w.k.Past().Status().Ready {
 					b.Errorf("before it was ready it was answered %v", err)
 				}
 				time.Sleep(200 * time.Millisecond) // no flood of refusals, which is refused otherwise
 			}
 		})
 		start := time.Now()
-		if err := w.k.ReadHistory(w.t.Context()); err != nil {
+		if err := w.k.Past().Read(w.t.Context()); err != nil {
 			b.Fatal(err)
 		}
 		took := time.Since(start)
 		cancel()
 		sides.Wait()
 		runtime.GC()
-		entries := w.k.History().Past[0].Entries
+		entries := w.k.Past().Status().Past[0].Entries
 		if entries < rebuildLeaves/2 || refused == 0 {
 			b.Fatalf("%d are known, %d were refused before that", entries, refused)
 		}

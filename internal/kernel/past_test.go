@@ -29,10 +29,10 @@ func markedWith(fill string) option {
 
 func (w *world) readHistory() {
 	w.t.Helper()
-	if err := w.k.ReadHistory(w.t.Context()); err != nil {
+	if err := w.k.Past().Read(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	if s := w.k.History(); !s.Ready {
+	if s := w.k.Past().Status(); !s.Ready {
 		w.t.Fatalf("read, and not ready: %+v", s)
 	}
 }
@@ -111,7 +111,7 @@ func TestPast_three_a_day(t *testing.T) {
 	if !strings.Contains(e.Why, "payments") {
 		t.Errorf("before the ledger is read: %q", e.Why)
 	}
-	if s := w.k.History(); s.Ready || len(s.Past) != 1 || s.Past[0].Ready || s.Past[0].Rule != "payments" {
+	if s := w.k.Past().Status(); s.Ready || len(s.Past) != 1 || s.Past[0].Ready || s.Past[0].Rule != "payments" {
 		t.Errorf("%+v", s)
 	}
 	w.readHistory()
@@ -197,7 +197,7 @@ rules:
 		cancel()
 		_, _ = w.k.Cross(gone, w.req("test/low", `{}`), ok)
 	}
-	if n := w.k.History().Past[0].Entries; n != 0 {
+	if n := w.k.Past().Status().Past[0].Entries; n != 0 {
 		t.Errorf("%d count", n)
 	}
 	if _, err := w.k.Cross(t.Context(), w.req("test/low", `{}`), failing); err == nil {
@@ -251,14 +251,14 @@ rules:
 	if e := w.refused(to("ann"), holdfast.K8, holdfast.KindEval); !strings.Contains(e.Why, "cannot be read, until") {
 		t.Error(e)
 	}
-	for _, p := range w.k.History().Past {
+	for _, p := range w.k.Past().Status().Past {
 		if until := p.Unreadable[holdfast.Local]; !p.Ready || until.Before(w.now().Add(59*time.Minute)) || until.After(w.now().Add(61*time.Minute)) {
 			t.Errorf("%+v", p)
 		}
 	}
 	w.advance(time.Hour + time.Minute)
 	w.passes(to("ann"))
-	if p := w.k.History().Past[0]; len(p.Unreadable) != 0 {
+	if p := w.k.Past().Status().Past[0]; len(p.Unreadable) != 0 {
 		t.Errorf("an hour later: %+v", p)
 	}
 }
@@ -322,7 +322,7 @@ rules:
 	}
 	counts := func(n int64) {
 		t.Helper()
-		if p := w.k.History().Past[0]; p.Entries != n {
+		if p := w.k.Past().Status().Past[0]; p.Entries != n {
 			t.Errorf("%d count, not %d", p.Entries, n)
 		}
 	}
@@ -353,7 +353,7 @@ rules:
 	w := newPast(t, rule(limit))
 	ctx, cancel := context.WithCancel(t.Context())
 	var keeping sync.WaitGroup
-	keeping.Go(func() { w.k.KeepHistory(ctx) })
+	keeping.Go(func() { w.k.Past().Follow(ctx) })
 	defer keeping.Wait()
 	defer cancel()
 	var began atomic.Int64
@@ -391,7 +391,7 @@ rules:
 			n++
 		}
 	})
-	for _, p := range w.k.History().Past {
+	for _, p := range w.k.Past().Status().Past {
 		if p.Entries != int64(n) || int64(n) != began.Load() {
 			t.Errorf("%s counts %d, the ledger has %d, %d began", p.Text, p.Entries, n, began.Load())
 		}
@@ -451,7 +451,7 @@ rules:
 	if !strings.Contains(e.Why, "amuont") || !strings.Contains(e.Why, "typo") {
 		t.Error(e)
 	}
-	if m := w.k.Misfits(); len(m) != 1 || !strings.HasPrefix(m[0], "mcp/bank/pay: ") {
+	if m := w.tools.Misfits(); len(m) != 1 || !strings.HasPrefix(m[0], "mcp/bank/pay: ") {
 		t.Errorf("%q", m)
 	}
 	w.reload("2", strings.ReplaceAll(`
@@ -459,7 +459,7 @@ rules:
   - {id: typo, on: request, boundary: mcp/bank/pay, when: "args.amuont > 100", message: too much}
 `, "amuont", "amount"))
 	w.passes(w.req("mcp/bank/pay", `{"amount":1}`))
-	if m := w.k.Misfits(); len(m) != 0 {
+	if m := w.tools.Misfits(); len(m) != 0 {
 		t.Errorf("%q", m)
 	}
 }

@@ -126,7 +126,8 @@ func prepare(p *Policy) (*policy, error) {
 		slices.SortStableFunc(own.Limits, budget.Narrower)
 	}
 	p = &own
-	set, err := contract.NewSet(p.Contracts, p.Rules, p.Weakened)
+	set, err := contract.NewSet(contract.Listing{Contracts: p.Contracts, Rules: p.Rules, Risks: p.Risks,
+		Weakened: p.Weakened})
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
-	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 	"github.com/holdfast-dev/holdfast/internal/policy/trust"
 )
 
 // predicateContext is what the built-in predicates may know of this crossing.
-func (j *judgement) predicateContext() constitution.PredicateContext {
+func (j *judgement) predicateContext() outputcheck.Context {
 	left := map[holdfast.Resource]int64{}
 	for i, d := range j.draws {
 		room := max(0, d.Limit-j.usedBefore(i))
@@ -18,7 +18,7 @@ func (j *judgement) predicateContext() constitution.PredicateContext {
 			left[d.Resource] = room
 		}
 	}
-	return constitution.PredicateContext{
+	return outputcheck.Context{
 		May:          j.may,
 		Listed:       func(name string) bool { return j.k.lookup(j.pol, name) != nil },
 		Own:          j.pol.Own,

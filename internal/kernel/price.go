@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/deadline"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/pricing"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -23,7 +24,7 @@ func (j *judgement) setPrice(ctx context.Context) {
 	case j.doc == nil:
 		j.price = ask.Call() // K1 refuses it
 	default:
-		ctx, cancel := limit(ctx, gateTime)
+		ctx, cancel := deadline.After(ctx, gateTime)
 		defer cancel()
 		j.price, j.priceErr = ask.ByContract(ctx, c.Pricing, c.PricingErr, j.facts())
 	}

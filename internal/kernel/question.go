@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 
 	"github.com/holdfast-dev/holdfast"
@@ -26,13 +24,13 @@ func (k *Kernel) ask(about, domain string, shown any) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, err
 	}
-	seen, err := k.preview(text)
+	seen, err := k.records.Preview(text)
 	if err != nil {
 		return review.Review{}, err
 	}
-	sum := sha256.Sum256([]byte(seen.text))
-	return review.Review{ID: id, About: about, Binding: review.Binding{Exact: sha([]byte(domain + seen.text))}, Risk: holdfast.High,
-		Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]), Cut: seen.cut, Masked: seen.masked, Nonce: nonce,
+	return review.Review{ID: id, About: about, Binding: review.Binding{Exact: sha([]byte(domain + seen.Text))},
+		Risk:    holdfast.High,
+		Preview: seen.Text, PreviewHash: seen.Hash(), Cut: seen.Cut, Masked: seen.Masked, Nonce: nonce,
 		State: review.Pending, Created: k.instant()}, nil
 }
 

@@ -1,17 +1,13 @@
 package kernel
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -19,74 +15,12 @@ import (
 
 // Where redaction and ledger meet: everything that is written passes here.
 
-// resultLimit is how much of an output's redacted text the ledger keeps; the
-// rest is its hash and size (spec 003 section 1.7).
-const resultLimit = 1024
-
-// resultWindow is the longest output, in bytes, that is redacted to be kept.
-const resultWindow = 1 << 20
-
 // maxWalls is how many walls a record names.
 const maxWalls = 32
 
-// record is what a ledger format is.
-type record interface {
-	AppendJSON([]byte) ([]byte, error)
-}
+func (k *Kernel) mask(s string) []byte { return k.records.Mask(s) }
 
-// maxBuffer is the largest buffer that waits for the next record, in bytes.
-const maxBuffer = 64 << 10
-
-// seal makes a leaf of a record: redacted, whole or not at all (D13, D14a).
-func (k *Kernel) seal(kind ledger.Kind, tenant, crossing string, at time.Time, r record, part []byte) (ledger.Leaf, error) {
-	buf, ok := k.buffers.Get().(*[]byte)
-	if !ok {
-		buf = new([]byte)
-	}
-	defer k.buffers.Put(buf)
-	b, err := r.AppendJSON((*buf)[:0])
-	if err != nil {
-		return ledger.Leaf{}, err
-	}
-	if cap(b) <= maxBuffer {
-		*buf = b
-	}
-	sealed, err := k.redact.Seal(b, k.exempt...) // which copies b
-	if err != nil {
-		return ledger.Leaf{}, err
-	}
-	return ledger.Leaf{Tenant: tenant, Kind: kind, Crossing: crossing, At: at, Record: sealed, Part: part}, nil
-}
-
-// part makes the erasable part of a leaf of a text that is redacted already.
-func (k *Kernel) part(text []byte) ([]byte, string, error) {
-	var salt [ledger.SaltSize]byte
-	if _, err := io.ReadFull(k.random, salt[:]); err != nil {
-		return nil, "", err
-	}
-	p := ledger.NewPart(salt, text)
-	return p, ledger.PartHash(p), nil
-}
-
-// mask redacts a text.
-func (k *Kernel) mask(s string) []byte { return k.redact.Text([]byte(s)).Out }
-
-// Of a text longer than maskWindow only that much is redacted, and what then
-// stands in the last maskEdge bytes is dropped: a secret that the cut went
-// through would not be known for one.
-const (
-	maskWindow = 64 << 10
-	maskEdge   = 4 << 10
-)
-
-// quote redacts a text, then cuts it to n bytes; never the other way round.
-func (k *Kernel) quote(s string, n int) string {
-	out := k.mask(s[:min(len(s), maskWindow)])
-	if len(s) > maskWindow {
-		out = out[:max(0, len(out)-maskEdge)]
-	}
-	return excerpt.Of(string(out), n)
-}
+func (k *Kernel) quote(s string, n int) string { return k.records.Quote(s, n) }
 
 // beginLeaf is the record that is durable before the act.
 func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error) {
@@ -122,17 +56,27 @@ func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error)
 	if b.Deadline.IsZero() || j.req.Deadline.IsZero() {
 		b.Deadline = time.Time{}
 	}
-	b.Past = j.k.past.marks(j.sights)
+	b.Past = j.k.past.Marks(j.sights)
 	b.Model, b.Sub = j.reservedModel(), j.subAgent()
-	part, err := j.askedPart(&b)
+	part, err := j.requestPart(&b)
 	if err == nil && j.feats != nil {
 		err = j.feats.err
 	}
 	if err != nil {
 		return nil, ledger.Leaf{}, err
 	}
-	leaf, err := j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.at, &b, part)
+	leaf, err := j.k.records.Leaf(ledger.KindBegin, j.who.Tenant, j.id, j.at, &b, part)
 	return &b, leaf, err
+}
+
+// requestPart is the payload for the begin's erasable part. One that the frontend noted for
+// people is not kept: the entry keeps the note.
+func (j *judgement) requestPart(b *ledger.Begin) (part []byte, err error) {
+	if j.pol.ForgetRequests || len(j.req.Noted) > 0 || j.doc == nil {
+		return nil, nil
+	}
+	part, b.PartHash, err = j.k.records.Request(j.doc.Canonical())
+	return part, err
 }
 
 func (j *judgement) recordedSchema() string {
@@ -146,7 +90,7 @@ func (j *judgement) recordedSchema() string {
 func (k *Kernel) sealEntry(e *ledger.Entry, part []byte) (ledger.Leaf, error) {
 	e.CreatedAt = k.instant()
 	e.DurationUS = max(0, e.CreatedAt.Sub(e.Timestamp).Microseconds())
-	return k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, part)
+	return k.records.Leaf(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, part)
 }
 
 // appendEntry appends an entry and its leaf. Transactions run one after
@@ -179,9 +123,9 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 	e := j.skeleton(c.parent)
 	e.Outcome, e.ReplayOf, e.ExitCode = end.outcome, end.replayOf, exitCode(end)
 	if r := end.out.Ran; r != nil {
-		e.Run, e.Sandbox = short(r.State), excerpt.Of(r.Sandbox, 256)
+		e.Run, e.Sandbox = visible.Shorten(r.State), excerpt.Of(r.Sandbox, 256)
 		for _, w := range r.Walls[:min(len(r.Walls), maxWalls)] {
-			e.Walls = append(e.Walls, short(w))
+			e.Walls = append(e.Walls, visible.Shorten(w))
 		}
 	}
 	if e.Passed = end.evaluated; e.Passed == nil {
@@ -225,7 +169,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 		Opinions: ledger.Compact(j.opinions),
 		State:    holdfast.Faulted, Facts: j.judged(),
 	}
-	e.Spoken, e.More = spoken(j.spoke)
+	e.Spoken, e.More = record.ListSpoken(j.spoke)
 	if key := j.key(); key != "" {
 		e.Key = &key
 	}
@@ -306,7 +250,7 @@ func (c *crossing) kept(end *ending) []byte {
 	switch {
 	case len(out) > 0 && (end.err == nil || end.answered):
 		return out
-	case len(noted) > 0 && len(noted) <= resultLimit:
+	case len(noted) > 0 && record.IsShort(noted):
 		return noted
 	case end.err != nil:
 		return []byte(end.err.Error())
@@ -314,38 +258,18 @@ func (c *crossing) kept(end *ending) []byte {
 	return nil
 }
 
-// result puts what is kept into the entry's erasable part, redacted, with what
-// redaction found (D13). The whole text is redacted, and only then cut: what a
-// secret's name says of it may stand anywhere. What is cut off leaves the size of
-// the text and the hash of the redacted one: by a hash of what was masked it could
-// be guessed (D14a). Of a text longer than resultWindow nothing is looked at and
-// nothing but its hash and size is kept; contains_pii and the rules applied are
-// then null, not false.
+// result puts what is kept into the entry's erasable part.
 func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
 	text := c.kept(end)
 	if len(text) == 0 {
 		return nil, nil
 	}
-	whole, kept := text, []byte(nil)
-	if len(text) <= resultWindow {
-		res, err := c.k.redact.JSON(text)
-		if err != nil {
-			return nil, err
-		}
-		found := res.Found()
-		e.Applied, e.ContainsPII = res.Rules(), &found
-		whole, kept = res.Out, res.Out[:min(len(res.Out), resultLimit)]
-	}
-	if len(whole) > len(kept) {
-		sum := sha256.Sum256(whole)
-		kept = fmt.Appendf(bytes.Clone(kept), "... (%d bytes, sha256 %s)", len(text), hex.EncodeToString(sum[:]))
-	}
-	part, hash, err := c.k.part(kept)
+	r, err := c.k.records.Result(text)
 	if err != nil {
 		return nil, err
 	}
-	e.ResultHash = &hash
-	return part, nil
+	e.Applied, e.ContainsPII, e.ResultHash = r.Rules, r.Found, &r.Hash
+	return r.Part, nil
 }
 
 // fault notes why a crossing did not end well.

@@ -3,9 +3,9 @@ package kernel
 import (
 	"context"
 	"errors"
-	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

@@ -36,17 +36,6 @@ func (j *judgement) risk() holdfast.Risk {
 	return j.contract.RiskFor(j.class, j.req.ReadsOnly, j.unread)
 }
 
-// listedAs is a contract as an agent sees it that lists boundaries: what a pattern
-// prohibits to it by name is not listed (D37). Without an agent and a kind only
-// the patterns of everybody speak.
-func (p *policy) listedAs(c holdfast.Contract, agent, kind string) holdfast.Contract {
-	class := review.Classify(p.Risks, review.Acting{Boundary: c.Boundary, Operation: c.Operation, Agent: agent, Kind: kind})
-	if class != nil && class.Risk == holdfast.Prohibited {
-		c.Risk = holdfast.Prohibited
-	}
-	return c
-}
-
 // prohibition says what prohibits a request.
 func (j *judgement) prohibition() (why, rule string) {
 	if j.class != nil && j.class.Risk == holdfast.Prohibited &&

@@ -78,7 +78,8 @@ func TestSpec001_Layer2_risk_table(t *testing.T) {
 	if alerts != 4 {
 		t.Errorf("%d alerts of what is prohibited, want 4", alerts)
 	}
-	seen, err := w.k.Observe(t.Context(), []holdfast.Contract{{Boundary: "shop/delete_customer", Risk: holdfast.Medium, Pin: strings.Repeat("a", 64), Source: "tools"},
+	seen, err := w.tools.Observe(t.Context(), []holdfast.Contract{{Boundary: "shop/delete_customer",
+		Risk: holdfast.Medium, Pin: strings.Repeat("a", 64), Source: "tools"},
 		{Boundary: "shop/list", Risk: holdfast.Medium, Pin: strings.Repeat("b", 64), Source: "tools"}})
 	if err != nil || len(seen) != 2 || seen[0].Risk != holdfast.Prohibited || seen[1].Risk != holdfast.Medium {
 		t.Errorf("listed as %+v (%v)", seen, err)

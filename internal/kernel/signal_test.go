@@ -201,7 +201,7 @@ func TestSignals_D14c_raised(t *testing.T) {
 		t.Run(c.gate.String()+"_"+string(c.kind), func(t *testing.T) {
 			log, b := &buffer{}, &broken{}
 			w := newWorld(t, rules, logged(log), breakable(b))
-			if _, err := w.k.Observe(t.Context(), []holdfast.Contract{bad, ghost}); err != nil {
+			if _, err := w.tools.Observe(t.Context(), []holdfast.Contract{bad, ghost}); err != nil {
 				t.Fatal(err)
 			}
 			req := c.do(w, b)

@@ -3,7 +3,6 @@ package kernel
 import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // The kernel's own tables. Those of which gates read a row say so.
@@ -17,13 +16,7 @@ var (
 	tenantsRules    = table.New[string, ruleIDs]("remembered_tenant", table.Options{Key: "tenant"})
 	ruleTexts       = table.New[string, constitution.Text]("rule_text", table.Options{Key: "rule"})
 
-	subAgents = table.New[treeKey, treeRow]("subagent_tree", table.Options{Gates: true})
-
 	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
-
-	toolPins   = table.New[string, pinned]("tool_pin", table.Options{Key: "boundary"})
-	toolSights = table.New[sightKey, review.Sighting]("tool_sight", table.Options{})
-	toolCounts = table.New[string, toolCount]("tool_count", table.Options{Key: "server"})
 
 	endedChains = table.New[string, EndedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
 )
@@ -34,9 +27,7 @@ func Tables() []*table.Def {
 		stopRows.Def(), taskRows.Def(),
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
-		subAgents.Def(), erasedParts.Def(),
-		toolPins.Def(), toolSights.Def(), toolCounts.Def(),
-		endedChains.Def(),
+		erasedParts.Def(), endedChains.Def(),
 	}
 }
 
@@ -61,33 +52,4 @@ type ruleIDs struct {
 // erasedRow is the progress of erasing a tenant's parts: those of leaves before To.
 type erasedRow struct {
 	To int64 `json:"to"`
-}
-
-// treeKey is an agent whose sub-agents are known.
-type treeKey struct {
-	Tenant string `table:"tenant"`
-	Agent  string `table:"agent"`
-}
-
-// treeRow is known as it is stored. Told is in microseconds since 1970. Within has a line
-// for each sub-agent: when it was first seen, and its id.
-type treeRow struct {
-	Told   int64  `json:"told"`
-	Within string `json:"within"`
-}
-
-// sightKey is what a tool said of itself: at first sight, or when it was seen changed.
-type sightKey struct {
-	Boundary string `table:"boundary"`
-	Seen     string `table:"seen"` // firstSight or changedSight
-}
-
-const (
-	firstSight   = "first"
-	changedSight = "changed"
-)
-
-// toolCount is the number of pinned boundaries of a server.
-type toolCount struct {
-	Pins int `json:"pins"`
 }

@@ -9,14 +9,16 @@ import "strings"
 func Mounts(info string, own ...string) (n int) {
 	for line := range strings.Lines(info) {
 		f := strings.Fields(line) // ID parent device root point ...
-		if len(f) < 5 || !others(unescaped.Replace(f[4]), own) {
+		if len(f) < 5 || !others(UnescapeMount(f[4]), own) {
 			n++
 		}
 	}
 	return n
 }
 
-// unescaped reads a path of mountinfo (proc(5)).
+// UnescapeMount returns a path of mountinfo (proc(5)) without its octal escapes.
+func UnescapeMount(s string) string { return unescaped.Replace(s) }
+
 var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
 func others(point string, own []string) bool {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 // part is one file of an archive.
@@ -49,7 +50,7 @@ func marker(line string) (string, bool) {
 // wrong is an error at a line of the archive.
 func (d *document) wrong(line int, why, hint string) error {
 	where := fmt.Sprintf("%s:%d", d.name, line)
-	return constitution.NewLocatedError(holdfast.Error{Kind: holdfast.KindValue, Hint: hint}, where, why)
+	return rulefile.NewLocatedError(holdfast.Error{Kind: holdfast.KindValue, Hint: hint}, where, why)
 }
 
 // read reads an archive.

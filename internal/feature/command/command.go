@@ -73,6 +73,9 @@ func (r Runner) Run(ctx context.Context, c Command) (string, error) {
 		err = fmt.Errorf("it took longer than %s: %w", c.Limit, err)
 	}
 	r.Log.Error("a command failed", "command", c.Name, "err", err, "output", excerpt.Word(said))
+	if said == "" {
+		return said, err
+	}
 	return said, fmt.Errorf("%w: %s", err, excerpt.Of(said, 128))
 }
 

@@ -157,7 +157,10 @@ func (b *Budgets) OnStart(tx kernel.FeatureTx) error {
 func (b *Budgets) UnblockTenant(tenant string, signed operator.Signed) (Block, error) {
 	var lifted Block
 	of := cmp.Or(tenant, holdfast.Local)
-	err := b.host.CommitSigned(signed, operator.Unblock, tenant, func(tx kernel.FeatureTx, w *kernel.Word) error {
+	err := b.host.CommitSigned(signed, operator.Unblock, func(tx kernel.FeatureTx, w *kernel.Word) error {
+		if err := w.CheckTenant(tenant); err != nil {
+			return err
+		}
 		block, _, err := budgetBlocks.Find(tx, of)
 		if err != nil {
 			return err

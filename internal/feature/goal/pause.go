@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
@@ -203,7 +204,10 @@ func (g *Goals) Goals(ctx context.Context, tenant string) (Pause, error) {
 // already.
 func (g *Goals) AckGoal(tenant string, signed operator.Signed) (Pause, error) {
 	var p Pause
-	err := g.host.CommitSigned(signed, operator.AckGoal, tenant, func(tx kernel.FeatureTx, w *kernel.Word) error {
+	err := g.host.CommitSigned(signed, operator.AckGoal, func(tx kernel.FeatureTx, w *kernel.Word) error {
+		if err := w.CheckTenant(tenant); err != nil {
+			return err
+		}
 		of := cmp.Or(tenant, holdfast.Local)
 		var version int64
 		var err error
@@ -234,7 +238,10 @@ func (g *Goals) AckGoal(tenant string, signed operator.Signed) (Pause, error) {
 // ResumeGoals lets goals be admitted again, on a person's word; the statement's Subject is
 // "goals". While a critical violation is not acknowledged it is a ConflictError.
 func (g *Goals) ResumeGoals(tenant string, signed operator.Signed) error {
-	return g.host.CommitSigned(signed, operator.ResumeGoals, tenant, func(tx kernel.FeatureTx, w *kernel.Word) error {
+	return g.host.CommitSigned(signed, operator.ResumeGoals, func(tx kernel.FeatureTx, w *kernel.Word) error {
+		if err := w.CheckTenant(tenant); err != nil {
+			return err
+		}
 		of := cmp.Or(tenant, holdfast.Local)
 		p, version, err := goalsPauses.Find(tx, of)
 		if err != nil {
@@ -288,7 +295,7 @@ func (g *Goals) ViolationsSince(ctx context.Context, tenant string, since time.T
 		if err != nil {
 			return err
 		}
-		from, err := kernel.FirstSince(tx, tenant, size, since)
+		from, err := past.FirstSince(tx, tenant, size, since)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
@@ -186,7 +187,7 @@ type Status struct {
 	Tightest *survey.Standing `json:"tightest_budget,omitempty"`
 
 	// Past is how it stands with what rules ask the past; nil where none does.
-	Past *kernel.HistoryStatus `json:"past,omitempty"`
+	Past *past.Status `json:"past,omitempty"`
 
 	Conditions Conditions `json:"-"`
 }

@@ -22,7 +22,8 @@ func (w *world) shows(digit, description, schema string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, err = w.k.Observe(w.t.Context(), []holdfast.Contract{{Boundary: payTool, Risk: holdfast.Low, Source: "mcp:srv", Pin: strings.Repeat(digit, 64), About: about, Schema: json.RawMessage(schema)}})
+	_, err = w.tools.Observe(w.t.Context(), []holdfast.Contract{{Boundary: payTool, Risk: holdfast.Low,
+		Source: "mcp:srv", Pin: strings.Repeat(digit, 64), About: about, Schema: json.RawMessage(schema)}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"filippo.io/age/armor"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -83,6 +84,12 @@ func lowerWork(sealed []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// front is what the pages need of the kernel.
+type front struct {
+	*kernel.Kernel
+	*toolpin.Catalog
+}
+
 // world is a kernel on a real store and latch, and the pages in front of it on
 // a real port.
 type world struct {
@@ -90,6 +97,7 @@ type world struct {
 	odd   []story.Anomaly                        // what is out of the ordinary
 	t     testing.TB
 	k     *kernel.Kernel
+	tools *toolpin.Catalog
 	store *sqlite.Store
 	latch *latch.Latch
 	mint  *token.Minter
@@ -172,7 +180,8 @@ func newWorld(t testing.TB) *world {
 		Contracts: []holdfast.Contract{{Boundary: "test/low", Risk: holdfast.Low, Source: "test:1"}, {Boundary: "test/high", Risk: holdfast.High, Source: "test:2"},
 			{Boundary: "test/never", Risk: holdfast.Prohibited, Source: "test:3"}, {Boundary: "test/perm", Risk: holdfast.Low, Permissions: []string{"goal:write"}, Source: "test:4"}}}
 	_, pub := sealed()
-	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(), Latch: w.latch,
+	w.tools = toolpin.New(engine)
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(), Catalog: w.tools, Latch: w.latch,
 		Verifier: abroad{verifier}, Redact: engine, Sealer: gcm{aead}, Policy: policy,
 		Operator: func() []operator.Public { return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now})
 	must(err)
@@ -189,7 +198,8 @@ func (w *world) serve() {
 		w.t.Fatal(err)
 	}
 	w.base = "http://" + l.Addr().String()
-	w.site, err = New(Config{Kernel: w.k, View: w.store.View, State: w.how, Open: w.open, Runtime: runtimeID, Version: "test", Address: l.Addr().String(),
+	w.site, err = New(Config{Kernel: front{w.k, w.tools}, View: w.store.View, State: w.how, Open: w.open,
+		Runtime: runtimeID, Version: "test", Address: l.Addr().String(),
 		Host: "127.0.0.1", Who: "ann, on the pages", Log: slog.New(slog.DiscardHandler), Now: w.now, Health: w.went,
 		Attended: func() { w.seen.Add(1) }, Anomalies: func() []story.Anomaly { return w.odd }})
 	if err != nil {

@@ -22,6 +22,11 @@ const (
 // StatelessSince is the first protocol version without a handshake.
 const StatelessSince = "2026-07-28"
 
+// ListVersions returns the protocol versions that Holdfast speaks, newest first.
+func ListVersions() []string {
+	return []string{StatelessSince, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+}
+
 // Headers of the HTTP transport, in the canonical form of net/http.
 const (
 	HeaderVersion = "Mcp-Protocol-Version"

@@ -42,3 +42,9 @@ func ReplaceUnprintable(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "?"))
 }
+
+// Shorten returns at most 64 bytes of a word of another program, as ReplaceUnprintable leaves them.
+func Shorten(s string) string {
+	s = ReplaceUnprintable(s)
+	return s[:min(len(s), 64)]
+}

@@ -207,7 +207,7 @@ func TestCommandsAreTriedAgain(t *testing.T) {
 	a.TakeNotice(kernel.Notice{Level: "info", Event: "second"})
 	s.waitUntil("the failure", func() bool { return len(s.named("notice_failed")) == 1 })
 	if p := a.ListProblems(); len(p) != 1 || !strings.HasPrefix(p[0], "the command of --notify cannot be told since") ||
-		!strings.HasSuffix(p[0], "(2 wait): exit status 1: ") {
+		!strings.HasSuffix(p[0], "(2 wait): exit status 1") {
 		t.Errorf("%q", p)
 	}
 	stop()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -59,11 +60,11 @@ func (w *Watcher) relive(ctx context.Context) []stretch {
 			if h.Tenant == ledger.CheckpointsTenant {
 				continue
 			}
-			week, err := kernel.FirstSince(tx, h.Tenant, h.Size, now.Add(-learnFrom))
+			week, err := past.FirstSince(tx, h.Tenant, h.Size, now.Add(-learnFrom))
 			if err != nil {
 				return err
 			}
-			last, err := kernel.FirstSince(tx, h.Tenant, h.Size, now.Add(-time.Hour))
+			last, err := past.FirstSince(tx, h.Tenant, h.Size, now.Add(-time.Hour))
 			if err != nil {
 				return err
 			}

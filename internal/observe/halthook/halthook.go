@@ -155,11 +155,11 @@ func (h *Hooks) RunWaiting(ctx context.Context) []Run {
 		h.runAll(ctx, next)
 	default:
 	}
-	return h.List()
+	return h.ListRuns()
 }
 
-// List returns the hooks that ran after the active halt.
-func (h *Hooks) List() []Run {
+// ListRuns returns the hooks that ran after the active halt.
+func (h *Hooks) ListRuns() []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if mark := markLatch(h.Latch); mark == "" || mark != h.ran.Halt {
@@ -168,9 +168,9 @@ func (h *Hooks) List() []Run {
 	return slices.Clone(h.ran.Runs)
 }
 
-// Problems returns one sentence for each hook of the active halt that failed.
-func (h *Hooks) Problems() (out []string) {
-	for _, r := range h.List() {
+// ListProblems returns one sentence for each hook of the active halt that failed.
+func (h *Hooks) ListProblems() (out []string) {
+	for _, r := range h.ListRuns() {
 		if r.Error != "" {
 			out = append(out, "the halt hook "+r.Name+" failed: "+r.Error)
 		}

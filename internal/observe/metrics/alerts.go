@@ -1,18 +1,13 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// Channel is how it is with one channel of alerts.
-type Channel struct {
-	Name    string
-	Sent    int64 // tries that told people
-	Failed  int64 // tries that did not
-	Waiting int64
-	Failing bool
-}
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
+)
 
 // alertMetrics shows how it stands with the channels of alerts, by their names.
-type alertMetrics struct{ channels func() []Channel }
+type alertMetrics struct{ channels func() []alert.Channel }
 
 // Describe implements prometheus.Collector: without descriptions, for without
 // channels there is nothing to collect.
@@ -26,9 +21,9 @@ func (m alertMetrics) Collect(ch chan<- prometheus.Metric) {
 	tries, waiting := desc("s_total", "Tries to tell people through a channel.", "channel", "result"), desc("s_waiting", "Alerts that a channel was not told yet.", "channel")
 	failing := desc("_channel_failing", "1 while a channel of alerts cannot be told.", "channel")
 	for _, c := range m.channels() {
-		ch <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(c.Sent), c.Name, "sent")
-		ch <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(c.Failed), c.Name, "failed")
-		ch <- prometheus.MustNewConstMetric(waiting, prometheus.GaugeValue, float64(c.Waiting), c.Name)
-		ch <- prometheus.MustNewConstMetric(failing, prometheus.GaugeValue, one(c.Failing), c.Name)
+		ch <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(c.Sent), c.Channel, "sent")
+		ch <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(c.Failed), c.Channel, "failed")
+		ch <- prometheus.MustNewConstMetric(waiting, prometheus.GaugeValue, float64(c.Waiting), c.Channel)
+		ch <- prometheus.MustNewConstMetric(failing, prometheus.GaugeValue, one(!c.Failing.IsZero()), c.Channel)
 	}
 }

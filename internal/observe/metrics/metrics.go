@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
@@ -164,7 +165,7 @@ type Sources struct {
 	// Egress returns the figures of the proxy, nil without one.
 	Egress func() *Egress
 	// Channels returns the channels of alerts.
-	Channels func() []Channel
+	Channels func() []alert.Channel
 	// Today returns how today goes, and how healthy it is with what holds at this moment.
 	Today func(ctx context.Context, now time.Time) (health.Report, health.Level)
 	// Reviews returns the number of questions that wait for a person.

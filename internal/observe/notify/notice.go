@@ -26,12 +26,13 @@ func (q *Queue) PutNotice(i Item, now time.Time) {
 }
 
 // PutNoticeOnce takes a notice to one destination, unless one with the same key waits for it or
-// was delivered.
+// was delivered, or the queue is full for it.
 func (q *Queue) PutNoticeOnce(i Item, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waits := slices.ContainsFunc(q.all, func(w *waiting) bool { return w.Key == i.Key && slices.Equal(w.To, i.To) })
-	if t := q.told[i.Key]; waits || t != nil && len(t.Channels) > 0 {
+	same := func(w *waiting) bool { return w.Key == i.Key && slices.Equal(w.To, i.To) }
+	t := q.told[i.Key]
+	if q.countNotices(i.To[0]) >= MaxWaiting || slices.ContainsFunc(q.all, same) || t != nil && len(t.Channels) > 0 {
 		return
 	}
 	q.addNotice(i, now)
@@ -81,7 +82,7 @@ func (q *Queue) addNotice(i Item, now time.Time) {
 // The caller holds the lock.
 func (q *Queue) isNewest(i *Item) bool {
 	for _, w := range slices.Backward(q.all) {
-		if w.Notice != nil && w.subject() == i.subject() && w.To[0] == i.To[0] {
+		if w.isFor(i.To[0]) && w.subject() == i.subject() {
 			return *w.Notice == *i.Notice
 		}
 	}
@@ -92,19 +93,28 @@ func (q *Queue) isNewest(i *Item) bool {
 // the oldest that is neither a question nor CRITICAL, since an agent causes others as often as it
 // likes, and that no try is in progress for. The caller holds the lock.
 func (q *Queue) findSurplus(destination string) *waiting {
+	if q.countNotices(destination) <= MaxWaiting {
+		return nil
+	}
 	var best *waiting
-	n, busy := 0, q.lane(destination).busy
 	for _, w := range q.all {
-		if w.Notice == nil || w.To[0] != destination {
-			continue
-		}
-		n++
-		if w.Message.ID != busy && (best == nil || w.urgency() < best.urgency()) {
+		if w.isFor(destination) && w.Message.ID != q.lane(destination).busy &&
+			(best == nil || w.urgency() < best.urgency()) {
 			best = w
 		}
 	}
-	if n <= MaxWaiting {
-		return nil
-	}
 	return best
+}
+
+// isFor reports whether it is a notice to that destination.
+func (w *waiting) isFor(destination string) bool { return w.Notice != nil && w.To[0] == destination }
+
+// countNotices returns the number of notices that wait for a destination. The caller holds the lock.
+func (q *Queue) countNotices(destination string) (n int) {
+	for _, w := range q.all {
+		if w.isFor(destination) {
+			n++
+		}
+	}
+	return n
 }

@@ -168,8 +168,10 @@ func TestQueueKeepsQuestionsWhenFull(t *testing.T) {
 		q.PutNotice(newQuestion(fmt.Sprint(i), "hook"), time.Now())
 	}
 	q.PutNotice(newNotice("halted", "", "hook"), time.Now())
+	q.PutNoticeOnce(newQuestion("0", "hook"), time.Now()) // it waits, and is looked for again
 	running(t, q)
 	until(t, "all", func() bool { return q.Waiting() == 0 })
+	until(t, "what was lost", func() bool { return p.lostOf("hook") == 2*MaxWaiting+1 })
 	got := p.of("hook")
 	if len(got) != MaxWaiting || got[0] != "halted " || got[len(got)-1] != fmt.Sprintf("review_opened%d ",
 		3*MaxWaiting-1) {
@@ -294,7 +296,8 @@ func TestQueuePutsAHaltOnce(t *testing.T) {
 	q.PutNotice(newNotice("halted", "x", "hook"), time.Now())
 	running(t, q)
 	until(t, "all", func() bool { return q.Waiting() == 0 })
-	if got := p.of("hook"); !slices.Equal(got, []string{"halted x", "resumed x", "halted x"}) || len(p.of("other")) != 1 {
+	if got := p.of("hook"); !slices.Equal(got, []string{"halted x", "resumed x", "halted x"}) ||
+		len(p.of("other")) != 1 {
 		t.Errorf("%q", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -228,7 +229,7 @@ func (r *dayReader) oldQuestions(ctx context.Context, tenant string) error {
 // since is a leaf before which none is as young as t.
 func (r *dayReader) since(ctx context.Context, h ledger.Head, t time.Time) (from int64, err error) {
 	err = r.s.View(ctx, func(tx kernel.Tx) (err error) {
-		from, err = kernel.FirstSince(tx, h.Tenant, h.Size, t)
+		from, err = past.FirstSince(tx, h.Tenant, h.Size, t)
 		return err
 	})
 	return from, err

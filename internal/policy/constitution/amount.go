@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // Amount is an expression over the request that yields a whole number of at least
@@ -69,7 +70,7 @@ func (a *Amount) Eval(ctx context.Context, f Facts) (int64, error) {
 			return int64(f), nil
 		}
 	}
-	return 0, &failure{kind: ErrValue}
+	return 0, &failure.Failure{Kind: failure.ErrValue}
 }
 
 // Eval returns the text.
@@ -81,5 +82,5 @@ func (n *Name) Eval(ctx context.Context, f Facts) (string, error) {
 	if s, ok := v.(types.String); ok && s != "" {
 		return string(s), nil
 	}
-	return "", &failure{kind: ErrValue}
+	return "", &failure.Failure{Kind: failure.ErrValue}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 // Boundary is a boundary that is listed, as far as rules are checked against it.
@@ -198,10 +199,11 @@ func (s *Set) Unlisted(by Setting) []string {
 		switch {
 		case !strings.HasSuffix(name, "*") && near != "" &&
 			suggest.CountEdits(strings.ToLower(name), strings.ToLower(near)) <= 2:
-			out = append(out, fmt.Sprintf("%s: %s is about %q, which is not listed; did you mean %q?", where, id, clip(name), near))
+			out = append(out, fmt.Sprintf("%s: %s is about %q, which is not listed; did you mean %q?", where, id,
+				rulefile.Clip(name), near))
 		case by.Names == nil || slices.ContainsFunc(all, func(listed string) bool { return meet(name, listed) }):
 		default:
-			why := fmt.Sprintf("%s: %s is about %q, which nothing lists", where, id, clip(name))
+			why := fmt.Sprintf("%s: %s is about %q, which nothing lists", where, id, rulefile.Clip(name))
 			if near := suggest.FindName(name, all); near != "" {
 				why += fmt.Sprintf("; did you mean %q?", near)
 			}

@@ -16,6 +16,8 @@ import (
 	"cel.dev/cel-go/parser"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 // Bounds of what an explanation shows.
@@ -92,7 +94,7 @@ func (e *Explained) judge(lang *language, r *rule, act *facts) (over string) {
 	switch {
 	case err != nil:
 		e.found(r.errored(err))
-		if e.Verdict == holdfast.Deny && (errors.Is(err, ErrTimeout) || act.left == 0) {
+		if e.Verdict == holdfast.Deny && (errors.Is(err, failure.ErrTimeout) || act.left == 0) {
 			over = "the time or the cost of all rules together was used up by " + r.info.ID
 		}
 	case violated:
@@ -193,7 +195,7 @@ func (l *looker) note(e ast.Expr, text string) {
 func (l *looker) text(e ast.Expr) string {
 	rep := l.r.expr.checked.NativeRep()
 	if e.ID() == rep.Expr().ID() {
-		return excerpt.Of(clip(l.r.expr.source), maxStepText)
+		return excerpt.Of(rulefile.Clip(l.r.expr.source), maxStepText)
 	}
 	s, err := parser.Unparse(e, rep.SourceInfo())
 	if err != nil {
@@ -212,7 +214,7 @@ func (l *looker) text(e ast.Expr) string {
 func shown(v ref.Val, source string) string {
 	switch v := v.(type) {
 	case *types.Err:
-		return "error: " + failed(context.Background(), v, source).Error()
+		return "error: " + failure.FromEvaluation(context.Background(), v, source).Error()
 	case *types.Unknown:
 		return "unknown"
 	case types.Timestamp:

@@ -12,6 +12,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 // MaxFact bounds the value of one fact, in bytes of its JSON, and MaxFactDepth
@@ -57,8 +59,9 @@ type Setting struct {
 	Names []string
 }
 
-// Check is the package's Check by a setting: a fact that is declared and that no
-// rule names is a warning.
+// Check is Load for `holdfast rules check`: what was loaded, what is allowed but weakens,
+// and what will most likely never be evaluated. A declared fact that no rule names is a
+// warning.
 func (by Setting) Check(files []Source) (Report, error) {
 	set, err := by.Load(files)
 	if err != nil {
@@ -160,7 +163,7 @@ func (u *factUse) read(e ast.Expr, name string) {
 	if near := suggest.FindName(name, u.known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	u.fail(e, fmt.Sprintf("there is no fact %q", clip(name)), hint)
+	u.fail(e, fmt.Sprintf("there is no fact %q", rulefile.Clip(name)), hint)
 }
 
 func (u *factUse) walk(e ast.Expr) {
@@ -237,9 +240,11 @@ func (a *facts) lacks(r *rule) error {
 		f, there := a.Fetched[name]
 		switch {
 		case !there:
-			return &failure{ErrEval, "the fact " + name + " was not fetched", ErrFact}
+			return &failure.Failure{Kind: failure.ErrEval, Text: "the fact " + name + " was not fetched",
+				Cause: failure.ErrFact}
 		case f.Err != nil:
-			return &failure{ErrEval, "the fact " + name + ": " + clip(f.Err.Error()), errors.Join(ErrFact, f.Err)}
+			return &failure.Failure{Kind: failure.ErrEval, Text: "the fact " + name + ": " +
+				rulefile.Clip(f.Err.Error()), Cause: errors.Join(failure.ErrFact, f.Err)}
 		}
 	}
 	return nil

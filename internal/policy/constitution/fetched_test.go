@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 )
 
 func declaredFacts() Setting {
@@ -111,7 +113,9 @@ func TestFacts_that_are_not_there(t *testing.T) {
 	} {
 		f.Fetched = fetched
 		got := set.Judge(t.Context(), OnRequest, f)
-		if len(got) != 1 || got[0].Rule != "lazy" || got[0].Verdict != holdfast.Deny || !errors.Is(got[0].Err, ErrFact) || !errors.Is(got[0].Err, ErrEval) || !strings.Contains(got[0].Message, "peers") {
+		if len(got) != 1 || got[0].Rule != "lazy" || got[0].Verdict != holdfast.Deny || !errors.Is(got[0].Err,
+			failure.ErrFact) || !errors.Is(got[0].Err, failure.ErrEval) || !strings.Contains(got[0].Message,
+			"peers") {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if got := set.Judge(t.Context(), OnGoal, f); len(got) != 1 || !got[0].Passed {
@@ -131,11 +135,11 @@ func TestFacts_that_are_not_there(t *testing.T) {
 	}
 	p, _ := set.Predicate("after")
 	f.Fetched["busy"] = Fetched{Value: true}
-	if ok, _, err := p.Check(t.Context(), f, PredicateContext{}); ok || err != nil {
+	if ok, _, err := p.Check(t.Context(), f, outputcheck.Context{}); ok || err != nil {
 		t.Errorf("as a predicate: %v %v", ok, err)
 	}
 	f.Fetched = nil
-	if ok, _, err := p.Check(t.Context(), f, PredicateContext{}); ok || !errors.Is(err, ErrFact) {
+	if ok, _, err := p.Check(t.Context(), f, outputcheck.Context{}); ok || !errors.Is(err, failure.ErrFact) {
 		t.Errorf("as a predicate: %v %v", ok, err)
 	}
 }

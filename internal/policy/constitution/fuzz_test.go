@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // FuzzLoad: no text makes Load panic, what it refuses names a place, and what
@@ -99,7 +100,8 @@ func FuzzJudge(f *testing.F) {
 			if got.Verdict != holdfast.Deny {
 				t.Fatalf("%+v", got)
 			}
-			if got.Err != nil && !errors.Is(got.Err, ErrCost) && !errors.Is(got.Err, ErrEval) && !errors.Is(got.Err, ErrTimeout) {
+			if got.Err != nil && !errors.Is(got.Err, failure.ErrCost) && !errors.Is(got.Err, failure.ErrEval) &&
+				!errors.Is(got.Err, failure.ErrTimeout) {
 				t.Fatalf("an error of no kind: %v", got.Err)
 			}
 			if got.Err != nil && strings.Contains(errors.Join(got.Err).Error(), "panic") {

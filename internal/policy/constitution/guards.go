@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // maxSteps bounds one call of a function whose work is not linear in its
@@ -39,11 +40,11 @@ func guards(env *cel.Env, checked *cel.Ast) interpreter.InterpretableDecoratorV2
 		if impl == nil {
 			// Not to know how a function is carried out is a reason
 			// to refuse the rule.
-			return nil, &failure{kind: ErrEval, text: "no implementation of " + call.Function()}
+			return nil, &failure.Failure{Kind: failure.ErrEval, Text: "no implementation of " + call.Function()}
 		}
 		measured := func(args ...ref.Val) ref.Val {
 			if steps != nil && steps(args) > maxSteps {
-				return types.WrapErr(ErrCost)
+				return types.WrapErr(failure.ErrCost)
 			}
 			return impl(args...)
 		}
@@ -59,22 +60,22 @@ func guards(env *cel.Env, checked *cel.Ast) interpreter.InterpretableDecoratorV2
 func guardMatches(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	args := call.Args()
 	if len(args) != 2 {
-		return nil, &failure{kind: ErrEval, text: "matches wants a text and a pattern"}
+		return nil, &failure.Failure{Kind: failure.ErrEval, Text: "matches wants a text and a pattern"}
 	}
 	literal, ok := args[1].(interpreter.InterpretableConst)
 	if !ok {
-		return nil, &failure{kind: ErrEval, text: "the pattern of matches must be written out"}
+		return nil, &failure.Failure{Kind: failure.ErrEval, Text: "the pattern of matches must be written out"}
 	}
 	pattern, ok := literal.Value().(types.String)
 	if !ok {
-		return nil, &failure{kind: ErrEval, text: "the pattern of matches must be a string"}
+		return nil, &failure.Failure{Kind: failure.ErrEval, Text: "the pattern of matches must be a string"}
 	}
 	size, err := types.RegexProgramSize(string(pattern))
 	if err != nil {
 		return nil, err
 	}
 	if size > maxRegex {
-		return nil, &failure{kind: ErrCost, text: "the pattern is too large"}
+		return nil, &failure.Failure{Kind: failure.ErrCost, Text: "the pattern is too large"}
 	}
 	re, err := regexp.Compile(string(pattern))
 	if err != nil {
@@ -86,7 +87,7 @@ func guardMatches(call interpreter.InterpretableCall) (interpreter.Interpretable
 			return types.MaybeNoSuchOverloadErr(v[0])
 		}
 		if product(len(s), size) > maxSteps {
-			return types.WrapErr(ErrCost)
+			return types.WrapErr(failure.ErrCost)
 		}
 		return types.Bool(re.MatchString(string(s)))
 	}

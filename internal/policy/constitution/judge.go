@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // The severities. Info and warn are recorded, hold asks a person, block and
@@ -174,7 +175,7 @@ func (s *Set) Judge(ctx context.Context, on On, f Facts) []Finding {
 			// Time and budget do not come back. A rule that only
 			// observes cannot end the asking, or it would let pass
 			// what the rules after it refuse.
-			if failed.Verdict == holdfast.Deny && (errors.Is(err, ErrTimeout) || act.left == 0) {
+			if failed.Verdict == holdfast.Deny && (errors.Is(err, failure.ErrTimeout) || act.left == 0) {
 				return out
 			}
 			continue
@@ -231,7 +232,7 @@ func (s *Set) blind(act *facts) map[*rule]error {
 	}
 	for _, p := range s.seers {
 		if p.Match(act.Boundary) && !seen[p.ID] {
-			fail(p, &failure{kind: ErrEval, text: "nobody looked at the request for " + p.Text})
+			fail(p, &failure.Failure{Kind: failure.ErrEval, Text: "nobody looked at the request for " + p.Text})
 		}
 	}
 	return out
@@ -239,7 +240,7 @@ func (s *Set) blind(act *facts) map[*rule]error {
 
 func unloaded(why string) Finding {
 	return Finding{Rule: "constitution", Severity: SeverityCritical, Verdict: holdfast.Deny,
-		Message: why, Err: &failure{kind: ErrEval, text: why}}
+		Message: why, Err: &failure.Failure{Kind: failure.ErrEval, Text: why}}
 }
 
 // spoke is the finding of a violation.
@@ -260,7 +261,7 @@ func (r *rule) spoke() Finding {
 // severity, but for the two weakenings that are asked for by name (D3).
 func (r *rule) errored(err error) Finding {
 	f := Finding{Rule: r.info.ID, Version: r.info.Version, Where: r.info.Where, Severity: r.info.Severity, Err: err,
-		Message: "the rule failed: " + err.Error(), Hint: hintFor(err)}
+		Message: "the rule failed: " + err.Error(), Hint: failure.HintFor(err)}
 	switch {
 	case r.observes():
 		f.Verdict, f.Observed = holdfast.Allow, true
@@ -279,7 +280,7 @@ func (e *expression) judge(ctx context.Context, act *facts, left uint64) (bool, 
 	}
 	b, ok := v.(types.Bool)
 	if !ok {
-		return false, cost, &failure{kind: ErrEval, text: "the condition is neither true nor false"}
+		return false, cost, &failure.Failure{Kind: failure.ErrEval, Text: "the condition is neither true nor false"}
 	}
 	return bool(b), cost, nil
 }
@@ -288,28 +289,28 @@ func (e *expression) judge(ctx context.Context, act *facts, left uint64) (bool, 
 // expression, and within one while it walks a list.
 func (e *expression) eval(ctx context.Context, act *facts, left uint64) (ref.Val, uint64, error) {
 	if ctx.Err() != nil {
-		return nil, 1, &failure{ErrTimeout, "", ctx.Err()}
+		return nil, 1, &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: ctx.Err()}
 	}
 	if !e.counted {
 		if e.bound > left {
-			return nil, left, &failure{kind: ErrCost, text: "all rules together"}
+			return nil, left, &failure.Failure{Kind: failure.ErrCost, Text: "all rules together"}
 		}
 		v, _, err := e.program.Eval(act)
 		if err != nil {
-			return nil, e.bound, failed(ctx, err, e.source)
+			return nil, e.bound, failure.FromEvaluation(ctx, err, e.source)
 		}
 		return v, e.bound, nil
 	}
 	if left == 0 {
-		return nil, 0, &failure{kind: ErrCost, text: "all rules together"}
+		return nil, 0, &failure.Failure{Kind: failure.ErrCost, Text: "all rules together"}
 	}
 	v, details, err := e.program.ContextEval(ctx, act)
 	spent := spentBy(details)
 	if err == nil && spent > left {
-		return nil, left, &failure{kind: ErrCost, text: "all rules together"}
+		return nil, left, &failure.Failure{Kind: failure.ErrCost, Text: "all rules together"}
 	}
 	if err != nil {
-		return nil, spent, failed(ctx, err, e.source)
+		return nil, spent, failure.FromEvaluation(ctx, err, e.source)
 	}
 	return v, spent, nil
 }

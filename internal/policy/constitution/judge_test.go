@@ -15,6 +15,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 	"golang.org/x/sys/unix"
 )
 
@@ -87,21 +89,24 @@ func TestFailuresDeny(t *testing.T) {
 		payload    any
 		kind       error
 	}{
-		"K8_FP3_missing_key":     {`args.nope == 1`, "no key nope", f.Payload, ErrEval},
-		"K8_FP3_missing_deep":    {`args.nested.deep.zip > 1`, "no key zip", f.Payload, ErrEval},
-		"K8_FP3_secret_key":      {`args[args.k] == 1`, "a key that the rule reads is missing", decode(t, `{"k":"hunter2"}`), ErrEval},
-		"K8_FP3_null_payload":    {`args.x == 1`, "", nil, ErrEval},
-		"K8_FP3_other_type":      {`args.path.startsWith("/")`, "another type", decode(t, `{"path":5}`), ErrEval},
-		"K8_FP3_not_a_bool":      {`args.path`, "neither true nor false", decode(t, `{"path":5}`), ErrEval},
-		"K8_FP3_division":        {`1 / args.n == 1`, "by zero", decode(t, `{"n":0}`), ErrEval},
-		"K8_FP3_overflow":        {`args.n + 1 == 1`, "overflow", decode(t, `{"n":9223372036854775807}`), ErrEval},
-		"K8_FP3_index":           {`args.l[3] == 1`, "out of range", decode(t, `{"l":[]}`), ErrEval},
-		"K8_FP3_number_too_big":  {`args.n > 1`, "range", map[string]any{"n": json.Number("1e400")}, ErrEval},
-		"K8_FP3_no_number":       {`args.n > 1`, "range", map[string]any{"n": json.Number("x")}, ErrEval},
-		"K8_FP6_not_a_tree":      {`args.n == 1`, "", map[string]any{"n": make(chan int)}, ErrType},
-		"K8_FP6_a_struct":        {`args == 1`, "", struct{ X int }{1}, ErrType},
-		"K8_FP3_one_of_two":      {`args.nope == 1 || args.path == "no"`, "no key nope", f.Payload, ErrEval},
-		"K8_FP3_regex_on_number": {`args.n.matches("a")`, "another type", decode(t, `{"n":1}`), ErrEval},
+		"K8_FP3_missing_key":  {`args.nope == 1`, "no key nope", f.Payload, failure.ErrEval},
+		"K8_FP3_missing_deep": {`args.nested.deep.zip > 1`, "no key zip", f.Payload, failure.ErrEval},
+		"K8_FP3_secret_key": {`args[args.k] == 1`, "a key that the rule reads is missing",
+			decode(t, `{"k":"hunter2"}`), failure.ErrEval},
+		"K8_FP3_null_payload": {`args.x == 1`, "", nil, failure.ErrEval},
+		"K8_FP3_other_type": {`args.path.startsWith("/")`, "another type", decode(t, `{"path":5}`),
+			failure.ErrEval},
+		"K8_FP3_not_a_bool": {`args.path`, "neither true nor false", decode(t, `{"path":5}`), failure.ErrEval},
+		"K8_FP3_division":   {`1 / args.n == 1`, "by zero", decode(t, `{"n":0}`), failure.ErrEval},
+		"K8_FP3_overflow": {`args.n + 1 == 1`, "overflow", decode(t, `{"n":9223372036854775807}`),
+			failure.ErrEval},
+		"K8_FP3_index":           {`args.l[3] == 1`, "out of range", decode(t, `{"l":[]}`), failure.ErrEval},
+		"K8_FP3_number_too_big":  {`args.n > 1`, "range", map[string]any{"n": json.Number("1e400")}, failure.ErrEval},
+		"K8_FP3_no_number":       {`args.n > 1`, "range", map[string]any{"n": json.Number("x")}, failure.ErrEval},
+		"K8_FP6_not_a_tree":      {`args.n == 1`, "", map[string]any{"n": make(chan int)}, failure.ErrType},
+		"K8_FP6_a_struct":        {`args == 1`, "", struct{ X int }{1}, failure.ErrType},
+		"K8_FP3_one_of_two":      {`args.nope == 1 || args.path == "no"`, "no key nope", f.Payload, failure.ErrEval},
+		"K8_FP3_regex_on_number": {`args.n.matches("a")`, "another type", decode(t, `{"n":1}`), failure.ErrEval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := f
@@ -153,7 +158,8 @@ func TestSeveritiesAndModes(t *testing.T) {
 	} {
 		s := load(t, "rules:\n- id: a\n  on: goal\n  message: m\n  when: args.x == 1\n  "+extra+"\n")
 		got := s.Judge(t.Context(), OnGoal, Facts{Payload: map[string]any{}})
-		if len(got) != 1 || got[0].Verdict != want.Verdict || got[0].Observed != want.Observed || got[0].Passed != want.Passed || !errors.Is(got[0].Err, ErrEval) {
+		if len(got) != 1 || got[0].Verdict != want.Verdict || got[0].Observed != want.Observed ||
+			got[0].Passed != want.Passed || !errors.Is(got[0].Err, failure.ErrEval) {
 			t.Errorf("%q: %+v", extra, got)
 		}
 	}
@@ -217,21 +223,33 @@ func TestBounds(t *testing.T) {
 		args map[string]any
 		kind error
 	}{
-		"K8_FP5_long_list":    {`args.l.all(x, x == 1)`, plain, ErrCost},
-		"K8_FP5_nested":       {`args.l.all(x, args.l.exists(y, y == 2) || x == 1)`, map[string]any{"l": manyNumbers(20_000)}, ErrCost},
-		"K8_FP5_regex":        {`args.s.matches("(a|aa)*b(a?){50}c")`, map[string]any{"s": huge}, ErrCost},
-		"K8_FP5_indexOf":      {`args.s.indexOf(args.s2) > 0`, map[string]any{"s": huge, "s2": huge[:5_000_000]}, ErrCost},
-		"K8_FP5_replace":      {`args.s.replace("a", args.s) == ""`, map[string]any{"s": huge}, ErrCost},
-		"K8_FP5_split":        {`args.s.split("").size() == 1`, map[string]any{"s": huge}, ErrCost},
-		"K8_FP5_join":         {`["a", "b", "c"].map(x, args.s).join(args.s) == ""`, map[string]any{"s": huge}, ErrCost},
-		"K8_FP5_distinct":     {`args.l.distinct().size() == 1`, map[string]any{"l": manyNumbers(100_000)}, ErrCost},
-		"K8_FP5_sets":         {`sets.equivalent(args.l, args.l)`, map[string]any{"l": manyNumbers(100_000)}, ErrCost},
-		"K8_FP5_in_dyn":       {`args.l.all(x, !(2 in args.l))`, map[string]any{"l": manyNumbers(2_000_000)}, ErrCost},
-		"K8_FP5_deep_equal":   {`args.m.all(x, args.a == args.b)`, map[string]any{"m": manyNumbers(1000), "a": []any{manyNumbers(200_000)}, "b": []any{manyNumbers(200_000)}}, ErrCost},
-		"K8_FP5_in_list":      {`args.m.all(x, args.a in [args.b, args.c])`, map[string]any{"m": manyNumbers(1000), "a": manyNumbers(200_000), "b": manyNumbers(200_000), "c": json.Number("1")}, ErrCost},
-		"K8_FP5_size":         {`args.m.all(x, size(args.s) > 1)`, map[string]any{"m": manyNumbers(1000), "s": huge}, ErrCost},
-		"K8_FP5_compare":      {`args.m.all(x, args.s <= args.t)`, map[string]any{"m": manyNumbers(1000), "s": huge, "t": huge + "a"}, ErrCost},
-		"K8_FP5_concatenated": {`size(args.s + args.s + args.s + args.s) == 1`, map[string]any{"s": huge}, ErrCost},
+		"K8_FP5_long_list": {`args.l.all(x, x == 1)`, plain, failure.ErrCost},
+		"K8_FP5_nested": {`args.l.all(x, args.l.exists(y, y == 2) || x == 1)`,
+			map[string]any{"l": manyNumbers(20_000)}, failure.ErrCost},
+		"K8_FP5_regex": {`args.s.matches("(a|aa)*b(a?){50}c")`, map[string]any{"s": huge}, failure.ErrCost},
+		"K8_FP5_indexOf": {`args.s.indexOf(args.s2) > 0`, map[string]any{"s": huge, "s2": huge[:5_000_000]},
+			failure.ErrCost},
+		"K8_FP5_replace": {`args.s.replace("a", args.s) == ""`, map[string]any{"s": huge}, failure.ErrCost},
+		"K8_FP5_split":   {`args.s.split("").size() == 1`, map[string]any{"s": huge}, failure.ErrCost},
+		"K8_FP5_join": {`["a", "b", "c"].map(x, args.s).join(args.s) == ""`, map[string]any{"s": huge},
+			failure.ErrCost},
+		"K8_FP5_distinct": {`args.l.distinct().size() == 1`, map[string]any{"l": manyNumbers(100_000)},
+			failure.ErrCost},
+		"K8_FP5_sets": {`sets.equivalent(args.l, args.l)`, map[string]any{"l": manyNumbers(100_000)},
+			failure.ErrCost},
+		"K8_FP5_in_dyn": {`args.l.all(x, !(2 in args.l))`, map[string]any{"l": manyNumbers(2_000_000)},
+			failure.ErrCost},
+		"K8_FP5_deep_equal": {`args.m.all(x, args.a == args.b)`, map[string]any{"m": manyNumbers(1000),
+			"a": []any{manyNumbers(200_000)}, "b": []any{manyNumbers(200_000)}}, failure.ErrCost},
+		"K8_FP5_in_list": {`args.m.all(x, args.a in [args.b, args.c])`,
+			map[string]any{"m": manyNumbers(1000), "a": manyNumbers(200_000), "b": manyNumbers(200_000),
+				"c": json.Number("1")}, failure.ErrCost},
+		"K8_FP5_size": {`args.m.all(x, size(args.s) > 1)`, map[string]any{"m": manyNumbers(1000),
+			"s": huge}, failure.ErrCost},
+		"K8_FP5_compare": {`args.m.all(x, args.s <= args.t)`, map[string]any{"m": manyNumbers(1000),
+			"s": huge, "t": huge + "a"}, failure.ErrCost},
+		"K8_FP5_concatenated": {`size(args.s + args.s + args.s + args.s) == 1`, map[string]any{"s": huge},
+			failure.ErrCost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			took := time.Hour
@@ -263,11 +281,12 @@ func TestTimeout_K8_AC4_slow_predicate_times_out(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	got := s.Judge(ctx, OnOutput, f)
-	if len(got) != 1 || got[0].Rule != "a" || got[0].Verdict != holdfast.Deny || !errors.Is(got[0].Err, ErrTimeout) {
+	if len(got) != 1 || got[0].Rule != "a" || got[0].Verdict != holdfast.Deny || !errors.Is(got[0].Err,
+		failure.ErrTimeout) {
 		t.Fatalf("%+v", got)
 	}
 	p, _ := s.Predicate("b")
-	if ok, _, err := p.Check(ctx, f, PredicateContext{}); ok || !errors.Is(err, ErrTimeout) {
+	if ok, _, err := p.Check(ctx, f, outputcheck.Context{}); ok || !errors.Is(err, failure.ErrTimeout) {
 		t.Error("a predicate answered after its time", ok, err)
 	}
 	if got := s.Judge(t.Context(), OnOutput, f); len(got) != 2 || got[0].Err != nil {
@@ -286,7 +305,7 @@ func TestJudgeBudget(t *testing.T) {
 		fmt.Fprintf(&text, "- {id: r%d, on: request, message: m, when: 'args.s != args.s'}\n", i)
 	}
 	got := load(t, text.String()).Judge(t.Context(), OnRequest, Facts{Payload: map[string]any{"s": almostRuleCost}})
-	if len(got) != 1 || !errors.Is(got[0].Err, ErrCost) || got[0].Verdict != holdfast.Deny {
+	if len(got) != 1 || !errors.Is(got[0].Err, failure.ErrCost) || got[0].Verdict != holdfast.Deny {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -360,7 +379,9 @@ func TestEveryFunctionIsBounded(t *testing.T) {
 	// The floor is what the plainest rule takes that costs as much as a rule may.
 	plain, _ := compile(lang.request, `args.l.all(x, x == 1)`, isBool, "a bool")
 	begin := threadTime(t)
-	if _, _, err := plain.judge(t.Context(), &facts{Facts: Facts{Payload: map[string]any{"l": manyNumbers(2_000_000)}}, on: OnRequest}, MaxRuleCost); !errors.Is(err, ErrCost) {
+	if _, _, err := plain.judge(t.Context(),
+		&facts{Facts: Facts{Payload: map[string]any{"l": manyNumbers(2_000_000)}}, on: OnRequest},
+		MaxRuleCost); !errors.Is(err, failure.ErrCost) {
 		t.Fatal(err)
 	}
 	floor, most := threadTime(t)-begin, time.Duration(0)
@@ -432,7 +453,7 @@ func TestObserversDoNotEndTheAsking(t *testing.T) {
 	f := Facts{Payload: map[string]any{"s": almostRuleCost}}
 	gone, stop := context.WithCancel(t.Context())
 	stop()
-	for kind, ctx := range map[error]context.Context{ErrTimeout: gone, ErrCost: t.Context()} {
+	for kind, ctx := range map[error]context.Context{failure.ErrTimeout: gone, failure.ErrCost: t.Context()} {
 		got := s.Judge(ctx, OnGoal, f)
 		last := got[len(got)-1]
 		if last.Rule != "enforced" || last.Verdict != holdfast.Deny || !errors.Is(last.Err, kind) {

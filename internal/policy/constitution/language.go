@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/ext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 // Bounds of a constitution. Cost is in CEL's units, of which one is roughly
@@ -67,7 +68,7 @@ func makeLanguage() (*language, error) {
 		cel.CustomTypeAdapter(tree{}),
 		cel.CrossTypeNumericComparisons(true),
 		cel.HomogeneousAggregateLiterals(),
-		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.ParserExpressionSizeLimit(rulefile.MaxExpression),
 		cel.ParserRecursionLimit(maxNesting),
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.ExpressionNestingDepthLimit(maxNesting),
@@ -217,8 +218,9 @@ func yieldHint(wants string) string {
 }
 
 func parse(env *cel.Env, source string) (*cel.Ast, []problem) {
-	if len(source) > MaxExpression {
-		return nil, []problem{{1, 0, fmt.Sprintf("the expression has %d bytes", len(source)), fmt.Sprintf("at most %d are allowed; make two rules of it", MaxExpression)}}
+	if len(source) > rulefile.MaxExpression {
+		return nil, []problem{{1, 0, fmt.Sprintf("the expression has %d bytes", len(source)),
+			fmt.Sprintf("at most %d are allowed; make two rules of it", rulefile.MaxExpression)}}
 	}
 	parsed, issues := env.Parse(source)
 	if issues != nil && issues.Err() != nil {
@@ -252,7 +254,7 @@ func compileParsed(env *cel.Env, parsed *cel.Ast, source string, want func(*cel.
 	}
 	e := &expression{source: source, checked: checked, cost: ordinary.Max, bound: largest.Max, counted: largest.Max > freeCost}
 	if e.program, err = env.Program(checked, programOptions(env, checked, e.counted)...); err != nil {
-		return nil, []problem{{1, 0, "the expression cannot be planned: " + clip(err.Error()), ""}}
+		return nil, []problem{{1, 0, "the expression cannot be planned: " + rulefile.Clip(err.Error()), ""}}
 	}
 	return e, nil
 }
@@ -285,10 +287,12 @@ func isNumber(t *cel.Type) bool {
 func explain(env *cel.Env, issues *cel.Issues, source string) []problem {
 	var out []problem
 	for _, e := range issues.Errors() {
-		p := problem{line: e.Location.Line(), col: e.Location.Column(), why: clip(strings.ReplaceAll(e.Message, "'@exact.", "'"))}
+		p := problem{line: e.Location.Line(), col: e.Location.Column(),
+			why: rulefile.Clip(strings.ReplaceAll(e.Message, "'@exact.", "'"))}
 		if name, ok := undeclared(e.Message); ok {
 			p.why, p.hint = unknownName(env, name)
-			if at := offset(source, p.line, p.col); p.hint == underArgs(name) && at >= 0 && strings.HasPrefix(string([]rune(source)[min(at, len([]rune(source))):]), "(") {
+			if at := rulefile.Offset(source, p.line, p.col); p.hint == underArgs(name) && at >= 0 &&
+				strings.HasPrefix(string([]rune(source)[min(at, len([]rune(source))):]), "(") {
 				p.hint = "rules have no such function"
 			}
 		} else if types, ok := unmatched(e.Message); ok {
@@ -336,7 +340,7 @@ func typeHint(types string) string {
 }
 
 func unknownName(env *cel.Env, name string) (why, hint string) {
-	why = fmt.Sprintf("there is no %q", clip(name))
+	why = fmt.Sprintf("there is no %q", rulefile.Clip(name))
 	var known []string
 	for _, v := range env.Variables() {
 		if !internal(v.Name()) {
@@ -367,7 +371,7 @@ func unknownName(env *cel.Env, name string) (why, hint string) {
 }
 
 func underArgs(name string) string {
-	return "a payload's members are under `args`, for example `args." + clip(name) + "`"
+	return "a payload's members are under `args`, for example `args." + rulefile.Clip(name) + "`"
 }
 
 // forbidden finds calls that check but that a rule may not make: formatting,

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -91,34 +92,28 @@ func (by Setting) Load(files []Source) (*Set, error) {
 	return l.set, nil
 }
 
-// Check is Load for `holdfast rules check`: what was loaded, what is allowed but
-// weakens, and what will most likely never be asked.
-func Check(files []Source, known ...Boundary) (Report, error) {
-	return Setting{Boundaries: known}.Check(files)
-}
-
 type loader struct {
 	lang     *language
 	known    []known
 	declared declared
 	set      *Set
-	errs     []located
+	errs     []rulefile.Located
 }
 
 func (l *loader) file(index int, src Source) {
-	f := &file{name: src.Name}
-	for i, n := range f.parse(src.Text) {
+	f := &rulefile.File{Name: src.Name}
+	for i, n := range f.Parse(src.Text) {
 		if len(l.set.rules) >= MaxRules {
-			f.failAt(n, fmt.Sprintf("more than %d rules", MaxRules), "join rules that ask the same")
+			f.FailAt(n, fmt.Sprintf("more than %d rules", MaxRules), "join rules that ask the same")
 			break
 		}
-		if len(f.errs) > maxErrors {
+		if len(f.Errs) > maxErrors {
 			break
 		}
 		l.rule(f, n, i)
 	}
-	for _, e := range f.errs {
-		e.file = index
+	for _, e := range f.Errs {
+		e.File = index
 		l.errs = append(l.errs, e)
 	}
 }
@@ -126,10 +121,10 @@ func (l *loader) file(index int, src Source) {
 func (l *loader) err() error {
 	sort.SliceStable(l.errs, func(i, j int) bool {
 		a, b := l.errs[i], l.errs[j]
-		if a.file != b.file {
-			return a.file < b.file
+		if a.File != b.File {
+			return a.File < b.File
 		}
-		return a.line < b.line || a.line == b.line && a.col < b.col
+		return a.Line < b.Line || a.Line == b.Line && a.Col < b.Col
 	})
 	var all []error
 	for i, e := range l.errs {
@@ -137,7 +132,7 @@ func (l *loader) err() error {
 			all = append(all, fmt.Errorf("and %d more", len(l.errs)-maxErrors))
 			break
 		}
-		all = append(all, e.err)
+		all = append(all, e.Err)
 	}
 	return errors.Join(all...)
 }
@@ -147,34 +142,35 @@ func ruleKeys() []string {
 }
 
 // rule reads one rule and adds it to the set if nothing is wrong with it.
-func (l *loader) rule(f *file, n *yaml.Node, index int) {
-	before := len(f.errs)
-	m, ok := f.members(n, fmt.Sprintf("rule %d", index+1), ruleKeys())
+func (l *loader) rule(f *rulefile.File, n *yaml.Node, index int) {
+	before := len(f.Errs)
+	m, ok := f.Members(n, fmt.Sprintf("rule %d", index+1), ruleKeys())
 	if !ok {
 		return
 	}
 	for _, key := range []string{"id", "on", "when", "message"} {
 		if m[key] == nil {
-			f.failAt(n, fmt.Sprintf("rule %d has no %q", index+1, key), "")
+			f.FailAt(n, fmt.Sprintf("rule %d has no %q", index+1, key), "")
 		}
 	}
 	r := &rule{
 		info: Info{
-			ID:       f.id(m),
-			On:       On(f.choice(m, "on", "", "request", "output", "goal", "subtask", "graph", "spawn")),
-			Boundary: f.text(m, "boundary", "*"),
-			Where:    fmt.Sprintf("%s:%d", f.name, n.Line),
-			Severity: f.choice(m, "severity", SeverityBlock, SeverityInfo, SeverityWarn, SeverityBlock, SeverityCritical, SeverityHold),
-			Mode:     f.choice(m, "mode", "enforce", "enforce", "observe"),
-			OnError:  f.choice(m, "on_error", "deny", "deny", "pass"),
-			Label:    f.text(m, "version", ""),
+			ID:       f.Id(m),
+			On:       On(f.Choice(m, "on", "", "request", "output", "goal", "subtask", "graph", "spawn")),
+			Boundary: f.Text(m, "boundary", "*"),
+			Where:    fmt.Sprintf("%s:%d", f.Name, n.Line),
+			Severity: f.Choice(m, "severity", SeverityBlock, SeverityInfo, SeverityWarn, SeverityBlock,
+				SeverityCritical, SeverityHold),
+			Mode:    f.Choice(m, "mode", "enforce", "enforce", "observe"),
+			OnError: f.Choice(m, "on_error", "deny", "deny", "pass"),
+			Label:   f.Text(m, "version", ""),
 		},
-		message: f.text(m, "message", ""),
-		hint:    f.text(m, "hint", ""),
+		message: f.Text(m, "message", ""),
+		hint:    f.Text(m, "hint", ""),
 	}
 	l.checkRule(f, m, r)
 	l.expression(f, m["when"], r)
-	if len(f.errs) > before {
+	if len(f.Errs) > before {
 		return
 	}
 	r.finish()
@@ -182,55 +178,59 @@ func (l *loader) rule(f *file, n *yaml.Node, index int) {
 }
 
 // checkRule checks what members say together.
-func (l *loader) checkRule(f *file, m map[string]*yaml.Node, r *rule) {
+func (l *loader) checkRule(f *rulefile.File, m map[string]*yaml.Node, r *rule) {
 	if earlier := l.set.named[r.info.ID]; earlier != nil {
-		f.failAt(m["id"], fmt.Sprintf("the id %q is taken", r.info.ID), "it is at "+earlier.info.Where)
+		f.FailAt(m["id"], fmt.Sprintf("the id %q is taken", r.info.ID), "it is at "+earlier.info.Where)
 	}
 	if _, taken := builtin(r.info.ID); taken {
-		f.failAt(m["id"], fmt.Sprintf("the id %q is a built-in predicate's", r.info.ID), "choose another")
+		f.FailAt(m["id"], fmt.Sprintf("the id %q is a built-in predicate's", r.info.ID), "choose another")
 	}
 	if strings.Contains(strings.TrimSuffix(r.info.Boundary, "*"), "*") {
-		f.failAt(m["boundary"], fmt.Sprintf("%q has a * that is not at its end", clip(r.info.Boundary)), "an exact name, or a prefix and one * at the end")
+		f.FailAt(m["boundary"], fmt.Sprintf("%q has a * that is not at its end", rulefile.Clip(r.info.Boundary)),
+			"an exact name, or a prefix and one * at the end")
 	}
 	if !strings.Contains(strings.TrimSuffix(r.info.Boundary, "*"), "*") && !boundaryPattern(r.info.Boundary) {
-		f.failAt(m["boundary"], fmt.Sprintf("%q is no boundary", clip(r.info.Boundary)), "parts with / between them, and nothing before the first or after the last: mcp/bank/pay, or mcp/*")
+		f.FailAt(m["boundary"], fmt.Sprintf("%q is no boundary", rulefile.Clip(r.info.Boundary)),
+			"parts with / between them, and nothing before the first or after the last: mcp/bank/pay, or mcp/*")
 	}
 	if r.prefix, r.glob = strings.CutSuffix(r.info.Boundary, "*"); r.info.On.goals() && !r.matches(GoalBoundary) {
-		f.failAt(m["boundary"], fmt.Sprintf("a rule on %s is asked at %s alone", r.info.On, GoalBoundary), "leave `boundary` out")
+		f.FailAt(m["boundary"], fmt.Sprintf("a rule on %s is asked at %s alone", r.info.On, GoalBoundary),
+			"leave `boundary` out")
 	}
 	if r.info.OnError == "pass" && r.info.On != "" && !r.info.On.goals() {
-		f.failAt(m["on_error"], fmt.Sprintf("a rule on %s cannot pass on error", r.info.On), "only rules on goal, subtask or graph can (D3); test with has() what may be missing")
+		f.FailAt(m["on_error"], fmt.Sprintf("a rule on %s cannot pass on error", r.info.On),
+			"only rules on goal, subtask or graph can (D3); test with has() what may be missing")
 	}
 	for _, key := range []string{"message", "hint"} {
 		if n := m[key]; n != nil && strings.Contains(n.Value, "{{") {
-			f.failAt(n, fmt.Sprintf("%q holds {{", key), "texts are literal; nothing is filled in")
+			f.FailAt(n, fmt.Sprintf("%q holds {{", key), "texts are literal; nothing is filled in")
 		}
 	}
 }
 
-func (l *loader) expression(f *file, n *yaml.Node, r *rule) {
+func (l *loader) expression(f *rulefile.File, n *yaml.Node, r *rule) {
 	if n == nil {
 		return
 	}
-	source := f.text(map[string]*yaml.Node{"when": n}, "when", "")
+	source := f.Text(map[string]*yaml.Node{"when": n}, "when", "")
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		return
 	}
 	if strings.TrimSpace(source) == "" {
-		f.failAt(n, `"when" is empty`, "write a condition that is true for a violation")
+		f.FailAt(n, `"when" is empty`, "write a condition that is true for a violation")
 		return
 	}
 	e, pasts, problems := l.lang.compile(r.info.On, source)
 	for _, p := range problems {
-		line, col := f.place(n, p.line, p.col)
-		f.fail(line, col, p.why, p.hint)
+		line, col := f.Place(n, p.line, p.col)
+		f.Fail(line, col, p.why, p.hint)
 	}
 	if e == nil {
 		return
 	}
 	for _, p := range append(l.misfits(r, e), l.facts(r, e)...) {
-		line, col := f.place(n, p.line, p.col)
-		f.fail(line, col, p.why, p.hint)
+		line, col := f.Place(n, p.line, p.col)
+		f.Fail(line, col, p.why, p.hint)
 	}
 	r.expr = e
 	r.info.When, r.info.Cost = source, e.cost
@@ -238,14 +238,14 @@ func (l *loader) expression(f *file, n *yaml.Node, r *rule) {
 }
 
 // pasts gives a rule its past functions, with their places in the file.
-func (l *loader) pasts(f *file, n *yaml.Node, r *rule, pasts []*Past) {
+func (l *loader) pasts(f *rulefile.File, n *yaml.Node, r *rule, pasts []*Past) {
 	for _, p := range pasts {
 		for _, wrong := range l.pastMisfits(r, p) {
-			line, col := f.place(n, wrong.line, wrong.col)
-			f.fail(line, col, wrong.why, wrong.hint)
+			line, col := f.Place(n, wrong.line, wrong.col)
+			f.Fail(line, col, wrong.why, wrong.hint)
 		}
-		line, col := f.place(n, p.line, p.col)
-		p.Rule, p.Where = r.info.ID, fmt.Sprintf("%s:%d:%d", f.name, line, col)
+		line, col := f.Place(n, p.line, p.col)
+		p.Rule, p.Where = r.info.ID, fmt.Sprintf("%s:%d:%d", f.Name, line, col)
 		r.info.Cost += p.Cost
 		r.info.Past = append(r.info.Past, PastInfo{Text: p.Text, Where: p.Where, Aggregate: p.ID, Cost: p.Cost + PastCost})
 	}

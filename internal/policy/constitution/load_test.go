@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 const head = "rules:\n- id: a\n  on: request\n  message: m\n  when: "
@@ -154,7 +155,7 @@ func TestPlace(t *testing.T) {
 }
 
 func TestLoadBounds(t *testing.T) {
-	big := make([]byte, MaxFile+1)
+	big := make([]byte, rulefile.MaxFile+1)
 	for i := range big {
 		big[i] = '#'
 	}
@@ -226,7 +227,7 @@ func TestReport(t *testing.T) {
   mode: observe
   severity: warn
 `
-	r, err := Check([]Source{{"r.yaml", []byte(text)}})
+	r, err := Setting{}.Check([]Source{{"r.yaml", []byte(text)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestReport(t *testing.T) {
 	if w := load(t, text).Weakened(); len(w) != 2 || !strings.Contains(w[0], "lets the action through") || !strings.Contains(w[1], "only observes") {
 		t.Error(w)
 	}
-	if _, err := Check([]Source{{"r.yaml", nil}}); err == nil {
+	if _, err := (Setting{}).Check([]Source{{"r.yaml", nil}}); err == nil {
 		t.Error("an empty file was checked and found good")
 	}
 }
@@ -305,7 +306,7 @@ func TestLoadAtOnce(t *testing.T) {
 // TestLoadLocatesMistakes: an error has its place and its reason apart.
 func TestLoadLocatesMistakes(t *testing.T) {
 	_, err := Load([]Source{{Name: "r.yaml", Text: []byte("rules:\n  - {id: x, on: request}\n")}})
-	var at *LocatedError
+	var at *rulefile.LocatedError
 	var letter *holdfast.Error
 	if !errors.As(err, &at) || !errors.As(err, &letter) {
 		t.Fatalf("%T: %v", err, err)

@@ -9,6 +9,7 @@ import (
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // Bounds of past functions.
@@ -220,7 +221,7 @@ func (p *Past) see(ctx context.Context, act *facts, left uint64) (seen Seen, cos
 	case pastDistinct:
 		seen.Value, err = keyOf(v)
 	default:
-		err = &failure{kind: ErrEval, text: "nobody knows what it remembers"}
+		err = &failure.Failure{Kind: failure.ErrEval, Text: "nobody knows what it remembers"}
 	}
 	return p.sighted(seen, cost, err)
 }
@@ -228,7 +229,8 @@ func (p *Past) see(ctx context.Context, act *facts, left uint64) (seen Seen, cos
 // sighted is what see returns where a value was read but may not be fit.
 func (p *Past) sighted(seen Seen, cost uint64, err error) (Seen, uint64, error) {
 	if err == nil && p.kind == pastSum && seen.Amount < 0 {
-		err = &failure{kind: ErrEval, text: "the amount is negative, and would make room for others; net(...) takes such amounts off"}
+		err = &failure.Failure{Kind: failure.ErrEval,
+			Text: "the amount is negative, and would make room for others; net(...) takes such amounts off"}
 	}
 	if err != nil {
 		return Seen{}, cost, p.failed(p.kind, err)
@@ -260,15 +262,15 @@ func (p *Past) group(ctx context.Context, act *facts, left uint64) (string, uint
 
 // failed says in which part of the function an error was.
 func (p *Past) failed(part string, err error) error {
-	var f *failure
+	var f *failure.Failure
 	if err == nil || !errors.As(err, &f) {
 		return err
 	}
 	text := part + " of " + p.Text
-	if f.text != "" {
-		text += ": " + f.text
+	if f.Text != "" {
+		text += ": " + f.Text
 	}
-	return &failure{f.kind, text, err}
+	return &failure.Failure{Kind: f.Kind, Text: text, Cause: err}
 }
 
 // Describe says in words what is remembered, for status pages.

@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // pastVariable gives the request that is being judged to the calls that stand
@@ -79,7 +80,7 @@ func (a asking) Value() any { return a.act }
 // past answers a past function of the rule that is being judged.
 func (a asking) past(n int) ref.Val {
 	if a.act.rule == nil || n < 0 || n >= len(a.act.rule.pasts) {
-		return types.WrapErr(&failure{kind: ErrEval, text: "there is no such past function"})
+		return types.WrapErr(&failure.Failure{Kind: failure.ErrEval, Text: "there is no such past function"})
 	}
 	p := a.act.rule.pasts[n]
 	answer, err := a.act.ask(p)
@@ -97,11 +98,12 @@ func (a asking) past(n int) ref.Val {
 		return types.Int(answer.Distinct)
 	case pastLast:
 		if answer.Last.IsZero() {
-			return types.WrapErr(&failure{kind: ErrEval, text: "last of " + p.Text + ": there was none; ask happened() first"})
+			return types.WrapErr(&failure.Failure{Kind: failure.ErrEval, Text: "last of " + p.Text +
+				": there was none; ask happened() first"})
 		}
 		return types.Timestamp{Time: answer.Last}
 	}
-	return types.WrapErr(&failure{kind: ErrEval, text: "there is no such past function"})
+	return types.WrapErr(&failure.Failure{Kind: failure.ErrEval, Text: "there is no such past function"})
 }
 
 // ask asks the history once for each ID, so that rules that are judged together
@@ -142,5 +144,6 @@ func (a *facts) askOnce(p *Past) (Answer, error) {
 // untold is the failure of a history. Its words are the history's, not an
 // agent's.
 func untold(p *Past, err error) error {
-	return &failure{ErrEval, ErrHistory.Error() + " for " + p.Text + ": " + err.Error(), errors.Join(ErrHistory, err)}
+	return &failure.Failure{Kind: failure.ErrEval, Text: failure.ErrHistory.Error() + " for " + p.Text + ": " +
+		err.Error(), Cause: errors.Join(failure.ErrHistory, err)}
 }

@@ -13,6 +13,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // keyOf hashes a value's canonical form: as JSON, with sorted keys, in which a
@@ -32,7 +33,8 @@ type keyWriter struct{ out []byte }
 
 func (k *keyWriter) put(s string) error {
 	if len(k.out)+len(s) > MaxPastKey {
-		return &failure{kind: ErrEval, text: "the value is larger than " + strconv.Itoa(MaxPastKey) + " bytes"}
+		return &failure.Failure{Kind: failure.ErrEval, Text: "the value is larger than " +
+			strconv.Itoa(MaxPastKey) + " bytes"}
 	}
 	k.out = append(k.out, s...)
 	return nil
@@ -40,7 +42,7 @@ func (k *keyWriter) put(s string) error {
 
 func (k *keyWriter) value(v ref.Val, depth int) error {
 	if depth > maxNesting {
-		return &failure{kind: ErrEval, text: "the value is nested too deeply"}
+		return &failure.Failure{Kind: failure.ErrEval, Text: "the value is nested too deeply"}
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -71,7 +73,7 @@ func (k *keyWriter) value(v ref.Val, depth int) error {
 	case *types.Type:
 		return k.put(`y"` + v.TypeName() + `"`)
 	}
-	return &failure{kind: ErrEval, text: "the value cannot be compared"}
+	return &failure.Failure{Kind: failure.ErrEval, Text: "the value cannot be compared"}
 }
 
 // text quotes a string. One that is too long is not quoted first.
@@ -87,11 +89,11 @@ func (k *keyWriter) text(s string) error {
 func (k *keyWriter) double(f float64) error {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
-		return &failure{kind: ErrEval, text: "the value is not a number"}
+		return &failure.Failure{Kind: failure.ErrEval, Text: "the value is not a number"}
 	case f == 0:
 		return k.put("0")
 	case math.Abs(f) >= 1<<53:
-		return &failure{kind: ErrEval, text: "the number is too large to be told from its neighbours"}
+		return &failure.Failure{Kind: failure.ErrEval, Text: "the number is too large to be told from its neighbours"}
 	case f == math.Trunc(f):
 		return k.put(strconv.FormatFloat(f, 'f', -1, 64))
 	}
@@ -178,20 +180,20 @@ func millionths(v ref.Val) (int64, error) {
 	case types.Double:
 		f := float64(v)
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return 0, &failure{kind: ErrEval, text: "the amount is not a number"}
+			return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is not a number"}
 		}
 		if a := math.Abs(f); a >= 1<<53 || a >= 1e9 && f != math.Trunc(f) {
-			return 0, &failure{kind: ErrEval, text: "the amount is too large to be exact"}
+			return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is too large to be exact"}
 		}
 		return textMillionths(strconv.FormatFloat(f, 'f', -1, 64))
 	}
-	return 0, &failure{kind: ErrEval, text: "the amount is not a number"}
+	return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is not a number"}
 }
 
 // textMillionths reads a JSON number exactly.
 func textMillionths(s string) (int64, error) {
 	if len(s) > MaxPastKey {
-		return 0, &failure{kind: ErrEval, text: "the amount has too many digits"}
+		return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount has too many digits"}
 	}
 	rest, negative := strings.CutPrefix(s, "-")
 	mantissa, power, scaled := strings.Cut(strings.ToLower(rest), "e")
@@ -204,11 +206,11 @@ func textMillionths(s string) (int64, error) {
 	}
 	for i := 0; i < len(digits); i++ {
 		if digits[i] < '0' || digits[i] > '9' {
-			return 0, &failure{kind: ErrEval, text: "the amount is not a number"}
+			return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is not a number"}
 		}
 	}
 	if whole+fraction == "" {
-		return 0, &failure{kind: ErrEval, text: "the amount is not a number"}
+		return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is not a number"}
 	}
 	if digits == "" {
 		return 0, nil
@@ -216,19 +218,19 @@ func textMillionths(s string) (int64, error) {
 	if scaled {
 		n, err := strconv.Atoi(power)
 		if err != nil || n > 1_000_000 || n < -1_000_000 {
-			return 0, &failure{kind: ErrEval, text: "the amount is too large, or has too many decimals"}
+			return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is too large, or has too many decimals"}
 		}
 		exponent += n
 	}
 	if exponent < -6 {
-		return 0, &failure{kind: ErrEval, text: "the amount has more than six decimals"}
+		return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount has more than six decimals"}
 	}
 	if len(digits)+exponent+6 > 19 {
-		return 0, &failure{kind: ErrEval, text: "the amount is too large"}
+		return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is too large"}
 	}
 	n, err := strconv.ParseInt(digits+strings.Repeat("0", exponent+6), 10, 64)
 	if err != nil {
-		return 0, &failure{kind: ErrEval, text: "the amount is too large"}
+		return 0, &failure.Failure{Kind: failure.ErrEval, Text: "the amount is too large"}
 	}
 	if negative {
 		n = -n

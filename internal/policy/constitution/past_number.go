@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // exact is a sum, and what arithmetic makes of it. Doubles would lose cents,
@@ -69,7 +70,7 @@ func toExact(v ref.Val) (*big.Rat, error) {
 	case types.Double:
 		f := float64(v)
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, &failure{kind: ErrEval, text: "a value is not a number"}
+			return nil, &failure.Failure{Kind: failure.ErrEval, Text: "a value is not a number"}
 		}
 		if r, ok := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64)); ok {
 			return r, nil

@@ -13,6 +13,7 @@ import (
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // FuzzAmounts holds textMillionths against fractions of any length.
@@ -71,7 +72,7 @@ func TestAmountsAreExact(t *testing.T) {
 			if want == nil && err == nil || want != nil && (err != nil || seen.Amount != want) {
 				t.Errorf("%s in %s: %+v, %v", c.amount, s.Pasts()[i].Text, seen, err)
 			}
-			if err != nil && !errors.Is(err, ErrEval) {
+			if err != nil && !errors.Is(err, failure.ErrEval) {
 				t.Errorf("an error of no kind: %v", err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 const (
@@ -262,7 +263,7 @@ func (r *pastReader) unended(links []link) {
 			if near := suggest.FindName(l.name, pastLinks()); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			r.failLink(l, fmt.Sprintf("past has no %q", clip(l.name)), hint)
+			r.failLink(l, fmt.Sprintf("past has no %q", rulefile.Clip(l.name)), hint)
 			return
 		}
 	}
@@ -284,8 +285,8 @@ func (r *pastReader) function(e ast.Expr, links []link) bool {
 		return false
 	}
 	p := &Past{kind: last.name}
-	p.Text, _ = cel.ExprToString(e, r.info, cel.FormatWrapOnColumn(MaxExpression))
-	p.Text = clip(p.Text)
+	p.Text, _ = cel.ExprToString(e, r.info, cel.FormatWrapOnColumn(rulefile.MaxExpression))
+	p.Text = rulefile.Clip(p.Text)
 	r.root(p, links[0])
 	for i, l := range links[1:] {
 		if i < len(links)-2 && l.name != pastWhere && l.name != pastSame {
@@ -316,7 +317,8 @@ func (r *pastReader) root(p *Past, l link) {
 	case !ok:
 		r.failAt(l.args[0].ID(), "the boundary of past must be written out", "a text such as \"mcp/bank/pay\" or \"mcp/*\"")
 	case !boundaryPattern(boundary):
-		r.failAt(l.args[0].ID(), fmt.Sprintf("%q is no boundary", clip(boundary)), "an exact name, or a prefix and one * at the end")
+		r.failAt(l.args[0].ID(), fmt.Sprintf("%q is no boundary", rulefile.Clip(boundary)),
+			"an exact name, or a prefix and one * at the end")
 	}
 	text, ok := literal(l.args[1])
 	window, err := parseWindow(text)
@@ -324,9 +326,11 @@ func (r *pastReader) root(p *Past, l link) {
 	case !ok:
 		r.failAt(l.args[1].ID(), "the window of past must be written out", "a text such as \"24h\"")
 	case err != nil:
-		r.failAt(l.args[1].ID(), fmt.Sprintf("%q is no window", clip(text)), "a number with a unit: 30s, 10m, 24h, 1d")
+		r.failAt(l.args[1].ID(), fmt.Sprintf("%q is no window", rulefile.Clip(text)),
+			"a number with a unit: 30s, 10m, 24h, 1d")
 	case window < MinWindow || window > MaxWindow:
-		r.failAt(l.args[1].ID(), fmt.Sprintf("the window %q is not within 1s and 24h", clip(text)), "what is to be remembered longer is a limit's")
+		r.failAt(l.args[1].ID(), fmt.Sprintf("the window %q is not within 1s and 24h", rulefile.Clip(text)),
+			"what is to be remembered longer is a limit's")
 	}
 	p.Boundary, p.Window = boundary, window
 }

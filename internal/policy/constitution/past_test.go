@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 )
 
 // ledgerOf is a history that is written down: what each crossing was. It is what
@@ -126,7 +128,7 @@ func TestPastOnEveryKindOfRule(t *testing.T) {
 	}
 	s := load(t, `rules: [{id: a, on: output, message: m, when: 'past("mcp/*", "1h").count() > 0'}]`)
 	p, _ := s.Predicate("a")
-	if ok, _, err := p.Check(t.Context(), f, PredicateContext{}); ok || err != nil {
+	if ok, _, err := p.Check(t.Context(), f, outputcheck.Context{}); ok || err != nil {
 		t.Errorf("as a predicate: %v, %v", ok, err)
 	}
 }
@@ -221,7 +223,8 @@ func TestWithoutAnAnswerARuleFails(t *testing.T) {
 	} {
 		f.History = c.history
 		found := s.Judge(t.Context(), OnRequest, f)
-		if len(found) != 1 || found[0].Verdict != holdfast.Deny || !errors.Is(found[0].Err, ErrHistory) || !errors.Is(found[0].Err, ErrEval) || !strings.Contains(found[0].Message, c.want) {
+		if len(found) != 1 || found[0].Verdict != holdfast.Deny || !errors.Is(found[0].Err, failure.ErrHistory) ||
+			!errors.Is(found[0].Err, failure.ErrEval) || !strings.Contains(found[0].Message, c.want) {
 			t.Errorf("%+v", found)
 		}
 	}
@@ -290,7 +293,7 @@ func TestPastCostsAreCounted(t *testing.T) {
 	}
 	list := "[" + strings.Repeat("1,", 1_100) + "1]"
 	f.Payload = decode(t, `{"l":`+list+`}`)
-	if got := verdict(s, OnRequest, f); got != ErrCost.Error() {
+	if got := verdict(s, OnRequest, f); got != failure.ErrCost.Error() {
 		t.Errorf("a thousand past functions in one rule: %q", got)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 )
 
 // Predicate is something that K8 asks of an output (spec 003 section 1.9): a
@@ -19,7 +22,7 @@ type Predicate struct {
 	Where string
 	// Facts are those that a rule names.
 	Facts []string
-	check func(context.Context, Facts, PredicateContext) (bool, string, error)
+	check func(context.Context, Facts, outputcheck.Context) (bool, string, error)
 }
 
 // The built-in predicates' ids (D12). Each may also be named with its version.
@@ -37,12 +40,12 @@ func Builtins() []string {
 }
 
 func builtin(id string) (Predicate, bool) {
-	checks := map[string]func(context.Context, Facts, PredicateContext) (bool, string, error){
-		CelestialConstraintCheck: func(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
-			return checkCelestial(ctx, f.Output, f.Level, pc)
+	checks := map[string]func(context.Context, Facts, outputcheck.Context) (bool, string, error){
+		CelestialConstraintCheck: func(ctx context.Context, f Facts, pc outputcheck.Context) (bool, string, error) {
+			return outputcheck.CheckCelestial(ctx, f.Output, f.Level, pc)
 		},
-		GoalCoherenceCheck: func(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
-			return checkCoherence(ctx, f.Output, pc)
+		GoalCoherenceCheck: func(ctx context.Context, f Facts, pc outputcheck.Context) (bool, string, error) {
+			return outputcheck.CheckCoherence(ctx, f.Output, pc)
 		},
 		OutputSchemaConformance: checkSchema,
 	}
@@ -76,21 +79,22 @@ func (s *Set) Predicate(id string) (Predicate, bool) {
 // error that wraps ErrTimeout, ErrCost, ErrType or ErrEval; then ok is false.
 // The output is read and never changed. The same output, facts and context
 // always give the same answer.
-func (p Predicate) Check(ctx context.Context, f Facts, pc PredicateContext) (ok bool, why string, err error) {
+func (p Predicate) Check(ctx context.Context, f Facts, pc outputcheck.Context) (ok bool, why string, err error) {
 	if p.check == nil {
-		return false, "", &failure{kind: ErrEval, text: "there is no such predicate"}
+		return false, "", &failure.Failure{Kind: failure.ErrEval, Text: "there is no such predicate"}
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			ok, why, err = false, "", &failure{ErrEval, "the check broke off", fmt.Errorf("panic: %v", r)}
+			ok, why, err = false, "", &failure.Failure{Kind: failure.ErrEval, Text: "the check broke off",
+				Cause: fmt.Errorf("panic: %v", r)}
 		}
 	}()
 	if ctx.Err() != nil {
-		return false, "", &failure{ErrTimeout, "", ctx.Err()}
+		return false, "", &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: ctx.Err()}
 	}
 	ok, why, err = p.check(ctx, f, pc)
 	if err == nil && ctx.Err() != nil {
-		err = &failure{ErrTimeout, "", ctx.Err()}
+		err = &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: ctx.Err()}
 	}
 	if err != nil {
 		return false, "", err
@@ -101,8 +105,8 @@ func (p Predicate) Check(ctx context.Context, f Facts, pc PredicateContext) (ok 
 // check asks a rule as a predicate. A contract that names a rule asks it
 // whatever boundary the rule names, and a violation withholds the output
 // whatever the severity; only mode observe, which says so by name, lets it go.
-func (r *rule) check(ctx context.Context, f Facts, _ PredicateContext) (bool, string, error) {
-	if err := wellFormed(ctx, f.Output); err != nil {
+func (r *rule) check(ctx context.Context, f Facts, _ outputcheck.Context) (bool, string, error) {
+	if err := outputcheck.CheckTree(ctx, f.Output); err != nil {
 		return false, "", err
 	}
 	act := &facts{Facts: f, on: OnOutput, ctx: ctx, left: MaxRuleCost}
@@ -122,16 +126,16 @@ func (r *rule) check(ctx context.Context, f Facts, _ PredicateContext) (bool, st
 
 // checkSchema is output_schema_conformance: the kernel's validator, asked as a
 // predicate.
-func checkSchema(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
+func checkSchema(ctx context.Context, f Facts, pc outputcheck.Context) (bool, string, error) {
 	if pc.Conforms == nil {
-		return false, "", &failure{kind: ErrEval, text: "the contract declares no output schema"}
+		return false, "", &failure.Failure{Kind: failure.ErrEval, Text: "the contract declares no output schema"}
 	}
-	if err := wellFormed(ctx, f.Output); err != nil {
+	if err := outputcheck.CheckTree(ctx, f.Output); err != nil {
 		return false, "", err
 	}
 	if err := pc.Conforms(f.Output); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			return false, "", &failure{ErrTimeout, "", err}
+			return false, "", &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: err}
 		}
 		return false, "the output does not conform to its schema: " + err.Error(), nil
 	}

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 )
 
 // sound is a context in which good outputs pass: the agent may cross three
 // boundaries and stands at depth 1 of 3.
-func sound() PredicateContext {
+func sound() outputcheck.Context {
 	may := map[string]bool{"exec/python3.11": true, "mcp/files/write": true, "branch/merge": true, "holdfast/halt": true, "mcp/holdfast/resume": true, "write_file": true}
-	return PredicateContext{
+	return outputcheck.Context{
 		May:          func(name string) bool { return may[name] },
 		Own:          []string{"/var/lib/holdfast", "/etc/holdfast/holdfast.yaml"},
 		PersonalData: func(text string) bool { return strings.Contains(text, "123-45-6789") },
@@ -28,7 +30,7 @@ func sound() PredicateContext {
 	}
 }
 
-func ask(t *testing.T, id, output string, pc PredicateContext) (bool, string, error) {
+func ask(t *testing.T, id, output string, pc outputcheck.Context) (bool, string, error) {
 	t.Helper()
 	p, ok := load(t, "rules: []\n").Predicate(id)
 	if !ok {
@@ -110,9 +112,9 @@ func TestCelestial(t *testing.T) {
 
 func TestCelestialContext(t *testing.T) {
 	final := `{"boundary":"branch/merge","undo":false}`
-	for _, change := range []func(*PredicateContext){
-		func(pc *PredicateContext) { pc.HasReview = true },
-		func(pc *PredicateContext) { pc.HasSnapshot = true },
+	for _, change := range []func(*outputcheck.Context){
+		func(pc *outputcheck.Context) { pc.HasReview = true },
+		func(pc *outputcheck.Context) { pc.HasSnapshot = true },
 	} {
 		pc := sound()
 		change(&pc)
@@ -121,15 +123,15 @@ func TestCelestialContext(t *testing.T) {
 		}
 	}
 	// No data is not a pass.
-	for name, change := range map[string]func(*PredicateContext){
-		"K8_FP3_no_may":           func(pc *PredicateContext) { pc.May = nil },
-		"K8_FP3_no_personal_data": func(pc *PredicateContext) { pc.PersonalData = nil },
-		"K8_FP3_no_own":           func(pc *PredicateContext) { pc.Own = nil },
-		"K8_FP3_may_panics":       func(pc *PredicateContext) { pc.May = func(string) bool { panic("x") } },
+	for name, change := range map[string]func(*outputcheck.Context){
+		"K8_FP3_no_may":           func(pc *outputcheck.Context) { pc.May = nil },
+		"K8_FP3_no_personal_data": func(pc *outputcheck.Context) { pc.PersonalData = nil },
+		"K8_FP3_no_own":           func(pc *outputcheck.Context) { pc.Own = nil },
+		"K8_FP3_may_panics":       func(pc *outputcheck.Context) { pc.May = func(string) bool { panic("x") } },
 	} {
 		pc := sound()
 		change(&pc)
-		if ok, _, err := ask(t, CelestialConstraintCheck, final, pc); ok || !errors.Is(err, ErrEval) {
+		if ok, _, err := ask(t, CelestialConstraintCheck, final, pc); ok || !errors.Is(err, failure.ErrEval) {
 			t.Error(name, ok, err)
 		}
 	}
@@ -183,7 +185,8 @@ func TestCoherence(t *testing.T) {
 	}
 	pc := sound()
 	pc.May = nil
-	if _, _, err := ask(t, GoalCoherenceCheck, `{"goals":[{"id":"a","boundary":"branch/merge"}]}`, pc); !errors.Is(err, ErrEval) {
+	if _, _, err := ask(t, GoalCoherenceCheck, `{"goals":[{"id":"a","boundary":"branch/merge"}]}`,
+		pc); !errors.Is(err, failure.ErrEval) {
 		t.Error(err)
 	}
 	pc.Listed = func(string) bool { return true }
@@ -202,11 +205,11 @@ func TestSchemaConformance(t *testing.T) {
 		t.Error("K8_AC2", ok, why, err)
 	}
 	pc.Conforms = func(any) error { return context.DeadlineExceeded }
-	if ok, _, err := ask(t, OutputSchemaConformance, `{}`, pc); ok || !errors.Is(err, ErrTimeout) {
+	if ok, _, err := ask(t, OutputSchemaConformance, `{}`, pc); ok || !errors.Is(err, failure.ErrTimeout) {
 		t.Error("K8_FP5", ok, err)
 	}
 	pc.Conforms = nil
-	if ok, _, err := ask(t, OutputSchemaConformance, `{}`, pc); ok || !errors.Is(err, ErrEval) {
+	if ok, _, err := ask(t, OutputSchemaConformance, `{}`, pc); ok || !errors.Is(err, failure.ErrEval) {
 		t.Error("K8_FP3", ok, err)
 	}
 }
@@ -224,7 +227,7 @@ func TestRulePredicates(t *testing.T) {
 		if !ok || p.ID != id || p.Version == "" || p.Where == "" {
 			t.Fatalf("%s: %+v", id, p)
 		}
-		return p.Check(t.Context(), f, PredicateContext{})
+		return p.Check(t.Context(), f, outputcheck.Context{})
 	}
 	one := Facts{Output: decode(t, `{"x":1}`)}
 	t.Run("K8_AC1_valid_output_passes", func(t *testing.T) {
@@ -263,10 +266,11 @@ func TestRulePredicates(t *testing.T) {
 		}
 	})
 	t.Run("K8_FP3_evaluation_error", func(t *testing.T) {
-		if ok, _, err := check("strict", Facts{Output: decode(t, `{}`)}); ok || !errors.Is(err, ErrEval) || !strings.Contains(err.Error(), "no key x") {
+		if ok, _, err := check("strict", Facts{Output: decode(t, `{}`)}); ok || !errors.Is(err,
+			failure.ErrEval) || !strings.Contains(err.Error(), "no key x") {
 			t.Error(ok, err)
 		}
-		if ok, _, err := (Predicate{}).Check(t.Context(), one, PredicateContext{}); ok || err == nil {
+		if ok, _, err := (Predicate{}).Check(t.Context(), one, outputcheck.Context{}); ok || err == nil {
 			t.Error("the zero predicate passed")
 		}
 	})
@@ -278,12 +282,13 @@ func TestRulePredicates(t *testing.T) {
 		for _, output := range []any{make(chan int), map[string]any{"x": func() {}}, []any{1}} {
 			for _, id := range []string{"strict", "celestial_constraint_check", "goal_coherence_check", "output_schema_conformance"} {
 				p, _ := s.Predicate(id)
-				if ok, _, err := p.Check(t.Context(), Facts{Output: output}, sound()); ok || !errors.Is(err, ErrType) {
+				if ok, _, err := p.Check(t.Context(), Facts{Output: output}, sound()); ok || !errors.Is(err,
+					failure.ErrType) {
 					t.Error(id, ok, err)
 				}
 			}
 		}
-		if ok, _, err := check("strict", Facts{Output: deep}); ok || !errors.Is(err, ErrCost) {
+		if ok, _, err := check("strict", Facts{Output: deep}); ok || !errors.Is(err, failure.ErrCost) {
 			t.Error("deep", ok, err)
 		}
 	})
@@ -304,14 +309,14 @@ func TestPredicates_K8_AC4_FP5_timeout(t *testing.T) {
 	p, _ := s.Predicate(CelestialConstraintCheck)
 	begin := time.Now()
 	ok, _, err := p.Check(ctx, Facts{Output: list}, pc)
-	if ok || !errors.Is(err, ErrTimeout) || time.Since(begin) > 5*time.Second {
+	if ok || !errors.Is(err, failure.ErrTimeout) || time.Since(begin) > 5*time.Second {
 		t.Error(ok, err, time.Since(begin))
 	}
 	gone, stop := context.WithCancel(t.Context())
 	stop()
 	for _, id := range Builtins() {
 		p, _ := s.Predicate(id)
-		if ok, _, err := p.Check(gone, Facts{}, sound()); ok || !errors.Is(err, ErrTimeout) {
+		if ok, _, err := p.Check(gone, Facts{}, sound()); ok || !errors.Is(err, failure.ErrTimeout) {
 			t.Error(id, ok, err)
 		}
 	}

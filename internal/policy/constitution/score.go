@@ -8,6 +8,7 @@ import (
 
 	"cel.dev/cel-go/common/types"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // Score is an expression over the request that yields how sure one may be that
@@ -53,7 +54,7 @@ func (s *Score) Where() string { return s.where }
 // ErrType. A failing score is no score: the caller denies (D3, D37).
 func (s *Score) Eval(ctx context.Context, f Facts) (float64, error) {
 	if s == nil || s.expr == nil {
-		return math.NaN(), &failure{kind: ErrEval, text: "no expression"}
+		return math.NaN(), &failure.Failure{Kind: failure.ErrEval, Text: "no expression"}
 	}
 	v, _, err := s.expr.eval(ctx, &facts{Facts: f, on: OnRequest}, MaxRuleCost)
 	if err != nil {
@@ -66,10 +67,10 @@ func (s *Score) Eval(ctx context.Context, f Facts) (float64, error) {
 	case types.Int:
 		score = float64(v)
 	default:
-		return math.NaN(), &failure{kind: ErrValue}
+		return math.NaN(), &failure.Failure{Kind: failure.ErrValue}
 	}
 	if math.IsNaN(score) || score < s.low || score > s.high {
-		return math.NaN(), &failure{kind: ErrValue}
+		return math.NaN(), &failure.Failure{Kind: failure.ErrValue}
 	}
 	return score, nil
 }

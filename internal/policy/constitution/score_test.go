@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 func TestScore(t *testing.T) {
@@ -34,9 +35,11 @@ func TestScore(t *testing.T) {
 
 func TestScoreFails(t *testing.T) {
 	for expr, kind := range map[string]error{
-		`2`: ErrValue, `-0.1`: ErrValue, `1.0000001`: ErrValue, `0.0 / 0.0`: ErrValue, `1.0 / 0.0`: ErrValue,
-		`args.path`: ErrValue, `args.nope`: ErrEval, `args.count / 0`: ErrEval, `args.tags`: ErrValue,
-		`double(args.path)`: ErrEval,
+		`2`: failure.ErrValue, `-0.1`: failure.ErrValue, `1.0000001`: failure.ErrValue,
+		`0.0 / 0.0`: failure.ErrValue, `1.0 / 0.0`: failure.ErrValue,
+		`args.path`: failure.ErrValue, `args.nope`: failure.ErrEval, `args.count / 0`: failure.ErrEval,
+		`args.tags`:         failure.ErrValue,
+		`double(args.path)`: failure.ErrEval,
 	} {
 		s, err := CompileScore(expr, "c:1")
 		if err != nil {
@@ -53,7 +56,7 @@ func TestScoreFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Eval(gone, Facts{}); !errors.Is(err, ErrTimeout) {
+	if _, err := s.Eval(gone, Facts{}); !errors.Is(err, failure.ErrTimeout) {
 		t.Error(err)
 	}
 	for _, zero := range []*Score{nil, {}} {

@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 // shape is what a JSON Schema says of a value, as far as a rule can be wrong
@@ -200,7 +201,7 @@ func (f *fitting) member(e ast.Expr, of *shape, name string) *shape {
 		return is
 	}
 	if of.class != classAny && of.class != classObject {
-		f.fail(e, fmt.Sprintf("%q is asked of what is %s", clip(name), of.class), "")
+		f.fail(e, fmt.Sprintf("%q is asked of what is %s", rulefile.Clip(name), of.class), "")
 		return &shape{}
 	}
 	var known []string
@@ -212,7 +213,7 @@ func (f *fitting) member(e ast.Expr, of *shape, name string) *shape {
 	if near := suggest.FindName(name, known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	f.fail(e, fmt.Sprintf("there is no %q here", clip(name)), hint)
+	f.fail(e, fmt.Sprintf("there is no %q here", rulefile.Clip(name)), hint)
 	return &shape{}
 }
 
@@ -312,9 +313,9 @@ func (f *fitting) part(e ast.Expr, of *shape) {
 
 func (f *fitting) never(e ast.Expr, s, near, hint string) {
 	if near != "" {
-		hint = fmt.Sprintf("did you mean %q?", clip(near))
+		hint = fmt.Sprintf("did you mean %q?", rulefile.Clip(near))
 	}
-	f.fail(e, fmt.Sprintf("it is never %q", clip(s)), hint)
+	f.fail(e, fmt.Sprintf("it is never %q", rulefile.Clip(s)), hint)
 }
 
 // text is a text that is written out.

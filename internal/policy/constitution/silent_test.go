@@ -97,7 +97,7 @@ func TestUnlistedBoundariesAreNamed(t *testing.T) {
 		if got := strings.Join(report.Warnings, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s %s: %q, want %q", c.boundary, c.when, got, c.want)
 		}
-		if silent, err := Check(files); err != nil || len(silent.Warnings) != 0 {
+		if silent, err := (Setting{}).Check(files); err != nil || len(silent.Warnings) != 0 {
 			t.Errorf("%s: where nobody knows what is listed: %q, %v", c.boundary, silent.Warnings, err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestCheckNamesWhatIsMostLikelyNeverAsked(t *testing.T) {
 		{"spawn", "spawn/x", "true", "r.yaml:2: r is on spawn, which nothing in this version asks"},
 	} {
 		files := []Source{{Name: "r.yaml", Text: fmt.Appendf(nil, "rules:\n  - id: r\n    message: no\n    on: %s\n    boundary: '%s'\n    when: %s\n", c.on, c.boundary, c.when)}}
-		report, err := Check(files, listed...)
+		report, err := Setting{Boundaries: listed}.Check(files)
 		if err != nil {
 			t.Fatal(err)
 		}

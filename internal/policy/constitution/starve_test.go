@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // TestNoRuleIsStarved: rules that stop nothing and spend all that rules may cost
@@ -24,7 +25,7 @@ func TestNoRuleIsStarved(t *testing.T) {
 	f.Payload = map[string]any{"evil": true, "s": almostRuleCost}
 	found := s.Judge(t.Context(), OnRequest, f)
 	last := found[len(found)-1]
-	if last.Rule != "last" || last.Verdict != holdfast.Deny || !errors.Is(last.Err, ErrCost) {
+	if last.Rule != "last" || last.Verdict != holdfast.Deny || !errors.Is(last.Err, failure.ErrCost) {
 		t.Fatalf("%+v", last)
 	}
 	for _, w := range found[:len(found)-1] {

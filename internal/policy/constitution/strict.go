@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // strictness is what a condition compares whose class only the payload decides, by
@@ -160,7 +161,8 @@ func (o *ofClass) check(v ref.Val) ref.Val {
 	if is == classAny || is == o.want.is || o.want.walked && !holds(is) {
 		return v
 	}
-	return types.WrapErr(&failure{kind: ErrEval, text: fmt.Sprintf("what is compared with %s is %s", o.want.is, is)})
+	return types.WrapErr(&failure.Failure{Kind: failure.ErrEval,
+		Text: fmt.Sprintf("what is compared with %s is %s", o.want.is, is)})
 }
 
 // holds says whether values of a class hold others.
@@ -181,7 +183,8 @@ func guardSearch(call interpreter.InterpretableCall, impl functions.FunctionOp) 
 			}
 			for it := list.Iterator(); it.HasNext() == types.True; {
 				if is := classOfValue(it.Next()); holds(is) {
-					return types.WrapErr(&failure{kind: ErrEval, text: fmt.Sprintf("among what is searched for a value is %s", is)})
+					return types.WrapErr(&failure.Failure{Kind: failure.ErrEval,
+						Text: fmt.Sprintf("among what is searched for a value is %s", is)})
 				}
 			}
 		}

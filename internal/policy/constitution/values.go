@@ -10,6 +10,7 @@ import (
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // tree gives JSON trees to CEL without copying them: maps and lists are
@@ -49,7 +50,7 @@ func (tree) NativeToValue(v any) ref.Val {
 	case map[ref.Val]ref.Val:
 		return types.NewRefValMap(tree{}, v)
 	}
-	return types.WrapErr(&failure{kind: ErrType, text: fmt.Sprintf("a Go %T", v)})
+	return types.WrapErr(&failure.Failure{Kind: failure.ErrType, Text: fmt.Sprintf("a Go %T", v)})
 }
 
 // number makes an int of an integer written without fraction and exponent
@@ -64,7 +65,7 @@ func number(n json.Number) ref.Val {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-		return types.WrapErr(&failure{kind: ErrEval, text: "a number is out of range"})
+		return types.WrapErr(&failure.Failure{Kind: failure.ErrEval, Text: "a number is out of range"})
 	}
 	return types.Double(f)
 }

@@ -20,8 +20,10 @@ import (
 
 // Rules is what contracts need of a constitution.
 type Rules interface {
-	// Predicate finds a predicate over outputs by its id.
+	// Predicate finds a predicate over outputs by its ID.
 	Predicate(id string) (constitution.Predicate, bool)
+	// Misfits returns the rules that could never match at a boundary, one sentence each.
+	Misfits(b constitution.Boundary) ([]string, error)
 }
 
 // Contract is a contract made ready: its schemas and expressions are compiled once. If one

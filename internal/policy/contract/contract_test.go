@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -20,7 +21,7 @@ func newSet(t *testing.T, weakened []string, cs ...holdfast.Contract) (*contract
 	if err != nil {
 		t.Fatal(err)
 	}
-	return contract.NewSet(cs, rules, weakened)
+	return contract.NewSet(contract.Listing{Contracts: cs, Rules: rules, Weakened: weakened})
 }
 
 func noSecret(string) bool { return false }
@@ -126,7 +127,7 @@ func TestOutputCheckWithholdsWhatViolatesTheSchema(t *testing.T) {
 	}
 	c := contract.Compile(holdfast.Contract{Boundary: "a", OutputSchema: json.RawMessage(`{"type":"integer"}`)}, rules)
 	o := contract.OutputCheck{Contract: c, Rules: rules, Time: time.Second, Log: slog.New(slog.DiscardHandler),
-		Predicates: func() constitution.PredicateContext { return constitution.PredicateContext{} }}
+		Predicates: func() outputcheck.Context { return outputcheck.Context{} }}
 	for body, kind := range map[string]holdfast.Kind{"1": "", `"a"`: holdfast.KindEvalFailure, "{": holdfast.KindType} {
 		r := o.Run(t.Context(), holdfast.Output{Body: []byte(body)})
 		if !r.Asked || (kind == "") != (r.Err == nil) || kind != "" && holdfast.KindOf(r.Err) != kind {

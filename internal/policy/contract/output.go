@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 )
 
 // OutputRules evaluates the rules on outputs.
@@ -27,7 +29,7 @@ type OutputCheck struct {
 	// Facts are those of the request, with what was fetched for the output.
 	Facts constitution.Facts
 	// Predicates returns what predicates may know of the crossing.
-	Predicates func() constitution.PredicateContext
+	Predicates func() outputcheck.Context
 	// Time is the time that the caller gives the check.
 	Time     time.Duration
 	Log      *slog.Logger
@@ -106,9 +108,9 @@ func (o *OutputCheck) checkPredicate(ctx context.Context, p constitution.Predica
 	ok, why, err := p.Check(ctx, f, o.Predicates())
 	rule := p.ID + " " + excerpt.Of(p.Version, 16) + " (" + p.Where + ")"
 	switch {
-	case errors.Is(err, constitution.ErrTimeout):
+	case errors.Is(err, failure.ErrTimeout):
 		return Withhold(holdfast.KindTimeout, rule, "the predicate "+p.ID+" took longer than "+o.Time.String())
-	case errors.Is(err, constitution.ErrType):
+	case errors.Is(err, failure.ErrType):
 		return Withhold(holdfast.KindType, rule, "the output cannot be given to the predicate "+p.ID)
 	case err != nil:
 		o.Log.Error("a predicate failed", "predicate", p.ID, "crossing", o.Crossing, "err", err)

@@ -7,23 +7,35 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
+
+// Listing is what configuration lists.
+type Listing struct {
+	Contracts []holdfast.Contract
+	Rules     Rules
+	Risks     []review.Pattern
+	// Weakened are all weakenings, those of the contracts included.
+	Weakened []string
+}
 
 // Set is the contracts that configuration lists. It is immutable.
 type Set struct {
+	rules    Rules
+	risks    []review.Pattern
 	exact    map[string]*Contract
 	folded   map[string]string // the exact names by their folded form
 	patterns []*Contract       // longest first
 	general  []string          // the weakenings that are of no single contract
 }
 
-// NewSet compiles every contract. One that does not compile refuses all (D49). weakened are all weakenings,
-// those of the contracts included.
-func NewSet(cs []holdfast.Contract, rules Rules, weakened []string) (*Set, error) {
-	s := &Set{exact: map[string]*Contract{}, folded: map[string]string{}}
-	for i := range cs {
-		c := Compile(cs[i], rules)
+// NewSet compiles every contract. One that does not compile refuses all (D49).
+func NewSet(l Listing) (*Set, error) {
+	s := &Set{rules: l.Rules, risks: l.Risks, exact: map[string]*Contract{}, folded: map[string]string{}}
+	for i := range l.Contracts {
+		c := Compile(l.Contracts[i], l.Rules)
 		if err := c.firstError(); err != nil {
 			return nil, fmt.Errorf("%s: contract %s: %w", c.Source, c.Boundary, err)
 		}
@@ -36,7 +48,7 @@ func NewSet(cs []holdfast.Contract, rules Rules, weakened []string) (*Set, error
 		}
 		s.exact[c.Boundary], s.folded[lookalike.Fold(c.Boundary)] = c, c.Boundary
 	}
-	s.shareWeakened(cs, weakened)
+	s.shareWeakened(l.Contracts, l.Weakened)
 	sort.SliceStable(s.patterns, func(i, k int) bool {
 		return len(s.patterns[i].Boundary) > len(s.patterns[k].Boundary)
 	})
@@ -124,9 +136,37 @@ func (s *Set) covers(boundary string) bool {
 	return isPlain(boundary) && !(ok && exact != boundary)
 }
 
-// Overlay returns a boundary that a server listed as configuration wants it: the server
+// CompileSeen makes ready the contract of a boundary that a server listed. One that drifted
+// goes to a person, whatever its hints and its contract say.
+func (s *Set) CompileSeen(seen holdfast.Contract, drifted bool) *Contract {
+	c := s.overlay(seen)
+	if drifted {
+		c.Risk, c.ReadRisk = min(c.Risk, holdfast.High), holdfast.Prohibited // it is not known to read
+	}
+	made := Compile(c, s.rules)
+	made.Drifted = drifted
+	if len(c.Schema) > 0 && made.SchemaErr == nil {
+		// Of a schema that rules cannot read nothing is known.
+		made.Misfits, _ = s.rules.Misfits(constitution.Boundary{Name: c.Boundary, Schema: c.Schema})
+	}
+	return made
+}
+
+// ListedAs returns a contract as an agent sees it that lists boundaries: one that a pattern
+// prohibits to it by name is not listed (D37). Without an agent and a kind only the patterns
+// for all agents apply.
+func (s *Set) ListedAs(c holdfast.Contract, agent, kind string) holdfast.Contract {
+	class := review.Classify(s.risks, review.Acting{Boundary: c.Boundary, Operation: c.Operation, Agent: agent,
+		Kind: kind})
+	if class != nil && class.Risk == holdfast.Prohibited {
+		c.Risk = holdfast.Prohibited
+	}
+	return c
+}
+
+// overlay returns a boundary that a server listed as configuration wants it: the server
 // knows the schemas, configuration decides everything else that it names.
-func (s *Set) Overlay(seen holdfast.Contract) holdfast.Contract {
+func (s *Set) overlay(seen holdfast.Contract) holdfast.Contract {
 	c := s.Find(seen.Boundary)
 	if c == nil {
 		return seen

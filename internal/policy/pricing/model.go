@@ -119,18 +119,12 @@ func (p *Price) Spent(used *holdfast.ModelUse, flat int64, quote func(string, in
 	if took.Answered == p.asked {
 		took.Answered = ""
 	}
-	took.Answered, took.How = quoteModel(quote, took.Answered), shorten(took.How)
+	took.Answered, took.How = quoteModel(quote, took.Answered), visible.Shorten(took.How)
 	if m == nil {
 		return took, budget.AddCapped(flat, p.call), took.All() < 1<<63-1
 	}
 	cost, ok := m.Spent(took)
 	return took, budget.AddCapped(budget.AddCapped(cost, p.call), flat), ok
-}
-
-// shorten bounds a word of a backend's.
-func shorten(s string) string {
-	s = visible.ReplaceUnprintable(s)
-	return s[:min(len(s), 64)]
 }
 
 // Terms returns the terms and uses by which a model's price was determined, as they are

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -160,16 +161,11 @@ func parseGroupMounts(text string) []groupMount {
 			continue
 		}
 		all = append(all, groupMount{
-			root: unescapeMount(head[3]), point: unescapeMount(head[4]),
+			root: sandbox.UnescapeMount(head[3]), point: sandbox.UnescapeMount(head[4]),
 			v2: tail[0] == "cgroup2", options: strings.Split(tail[2], ","),
 		})
 	}
 	return all
-}
-
-// unescapeMount undoes the octal escapes of blank, tab, newline and backslash.
-func unescapeMount(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
 // under returns where the group path is in the mount. The paths of both begin

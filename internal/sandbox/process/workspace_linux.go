@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,8 +21,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/relay"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/workroot"
 )
 
 // Workspaces runs whole programs on work trees. It is safe for use by many at
@@ -57,18 +61,13 @@ func (w *Workspaces) Posture() posture.Posture {
 	return p
 }
 
-// Run runs the program of spec until it ends, with the caller's own standard
+// RunConnected runs the program of spec until it ends, with the caller's own standard
 // descriptors relayed. A nil error means that it ran, whatever came of it; else
-// nothing of it has run. ctx ends it at once, and everything that it started.
+// nothing of it has run. ctx ends it immediately, and everything that it started. hand
+// takes the sockets of its network, if it has one.
 //
 // spec was checked by sandbox.CheckWorkspace; Argv[0] is where FindProgram found
 // it.
-func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams) (*posture.Result, error) {
-	return w.RunConnected(ctx, spec, std, nil)
-}
-
-// RunConnected is Run for a workspace that has a network, whose sockets hand is
-// given.
 func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams, hand Hand) (*posture.Result, error) {
 	start := time.Now()
 	posture := w.Posture()
@@ -84,9 +83,9 @@ func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, s
 	}
 	defer s.free()
 	res := s.attend(ctx, spec.Timeout)
-	said := append(s.watcher.close(), s.absent.clear()...)
+	said := append(s.watcher.Close(), s.absent.Clear()...)
 	slices.Sort(said) // a place that was made again and again is named once
-	for _, line := range append(slices.Compact(said), nested(s.trees[0], start)...) {
+	for _, line := range append(slices.Compact(said), s.trees[0].FindNested(start)...) {
 		res.Stderr = append(res.Stderr, line+"\n"...)
 	}
 	posture.Network = s.reach
@@ -101,9 +100,9 @@ type workspace struct {
 	*run
 	z       *launcherConn
 	relay   *relay.Relay
-	trees   []grantTree
-	absent  absent
-	watcher *watcher
+	trees   []grant.Tree
+	absent  grant.Absent
+	watcher *grant.Watcher
 	reach   posture.Reach
 	window  time.Time // when the count of refusals began anew
 	burst   int
@@ -115,7 +114,7 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std sand
 	defer func() {
 		if err != nil {
 			if s.watcher != nil {
-				s.watcher.close()
+				s.watcher.Close()
 			}
 			s.free()
 		}
@@ -124,7 +123,7 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std sand
 	if err != nil {
 		return nil, err
 	}
-	s.trees, s.absent = root.Trees, missing(root.Trees)
+	s.trees, s.absent = root.Trees, grant.FindMissing(root.Trees)
 	if s.z, err = startWorkspace(root); err != nil {
 		return nil, err
 	}
@@ -141,7 +140,7 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std sand
 		return nil, failed(holdfast.KindSpawn, "make its input and output", err)
 	}
 	o.screen, o.terminal = s.relay.Screen()
-	if s.watcher, err = s.absent.watch(func() { s.end(posture.ReasonHalt, nil) }); err != nil {
+	if s.watcher, err = s.absent.Watch(func() { s.end(posture.ReasonHalt, nil) }); err != nil {
 		return nil, failed(holdfast.KindMount, "hold the repository", err)
 	}
 	if s.reach, err = s.handOver(ctx, spec.Network, hand); err != nil {
@@ -154,36 +153,38 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std sand
 }
 
 // order turns a request into what the root and the tape are made of.
-func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *workspaceRoot, err error) {
-	trees, err := grants(spec.Tree)
+func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *workroot.Root, err error) {
+	trees, err := grant.Open(spec.Tree)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() {
 		if err != nil {
-			closeGrants(trees)
+			grant.Close(trees)
 		}
 	}()
 	filter, err := seccomp.WorkspaceProfile(spec.ExecTree).Compile()
 	if err != nil {
 		return nil, nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
-	own, err := trees[0].dir.Stat(".")
+	own, err := trees[0].ReadInfo()
 	if err != nil {
-		return nil, nil, noTree(spec.Tree, err)
+		return nil, nil, grant.NewError(spec.Tree, err)
 	}
-	root := &workspaceRoot{Root: os.Geteuid() == 0, ID: os.Geteuid(), Home: sandbox.WorkspaceHome, Shell: spec.Environment["SHELL"], Host: "workspace",
+	root := &workroot.Root{Root: os.Geteuid() == 0, ID: os.Geteuid(), Home: sandbox.WorkspaceHome,
+		Shell: spec.Environment["SHELL"], Host: "workspace",
 		Toolbox: spec.Toolbox, Trees: trees, Exec: spec.ExecTree, Network: spec.Network, Listed: w.listed}
 	if root.Root {
 		if root.ID = int(own.Sys().(*syscall.Stat_t).Uid); root.ID == 0 || root.ID == workloadID {
 			root.ID = ordinaryUser
 		}
+		root.Owner = workloadID
 	}
 	o := &workspaceOrder{
 		order:    order{argv: append([]string{spec.Name}, spec.Argv[1:]...), filter: filter, landlockABI: w.abi, limits: w.limits(spec)},
-		identity: root.ID, outside: root.launcherID(), host: root.Host, dir: spec.Dir, program: spec.Argv[0], umask: umask(), shared: spec.Network != nil,
+		identity: root.ID, outside: root.Owner, host: root.Host, dir: spec.Dir, program: spec.Argv[0], umask: umask(), shared: spec.Network != nil,
 		write:   []string{"/tmp", sandbox.WorkspaceHome, "/dev", "/proc"},
-		execute: append(slices.Clone(system), spec.Toolbox...),
+		execute: append(slices.Clone(workroot.SystemDirs), spec.Toolbox...),
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Environment)) {
 		o.env = append(o.env, name+"="+spec.Environment[name])
@@ -222,7 +223,7 @@ func (w *Workspaces) limits(spec sandbox.Workspace) []rlimit {
 const workspaceFiles = 65536
 
 // startWorkspace starts the launcher that builds the root.
-func startWorkspace(root *workspaceRoot) (*launcherConn, error) {
+func startWorkspace(root *workroot.Root) (*launcherConn, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, failed(holdfast.KindSpawn, "make a socket", err)
@@ -237,7 +238,7 @@ func startWorkspace(root *workspaceRoot) (*launcherConn, error) {
 				break
 			}
 			var f *os.File
-			if f, err = mapped(t, root.Exec); err != nil {
+			if f, err = t.Mount(root.Exec, renamed); err != nil {
 				break
 			}
 			extra = append(extra, f)
@@ -287,7 +288,7 @@ func workspaceAttr(root bool) *syscall.SysProcAttr {
 	return attr
 }
 
-func specFile(root *workspaceRoot) (*os.File, error) {
+func specFile(root *workroot.Root) (*os.File, error) {
 	b, err := json.Marshal(root)
 	if err != nil {
 		return nil, err
@@ -556,5 +557,48 @@ func (s *workspace) free() {
 	if s.relay != nil {
 		s.relay.Close()
 	}
-	closeGrants(s.trees)
+	grant.Close(s.trees)
+}
+
+// renamed makes a user namespace in which only the owner is another.
+func renamed(uid, gid uint32) (int, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	args := intoArgs{flags: unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD), ours: uintptr(ends[0]), theirs: uintptr(ends[1])}
+	pid, e := forkBystander(&args)
+	unix.Close(ends[1])
+	if e != 0 {
+		unix.Close(ends[0])
+		return -1, e
+	}
+	p := &bystander{pid: pid, hold: ends[0]}
+	defer p.end()
+	dir := "/proc/" + strconv.Itoa(pid)
+	for file, id := range map[string]uint32{"uid_map": uid, "gid_map": gid} {
+		if err := os.WriteFile(dir+"/"+file, []byte(swap(id)), 0); err != nil {
+			return -1, err
+		}
+	}
+	return unix.Open(dir+"/ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// swap maps id to the workloads' user, and every other to itself.
+func swap(id uint32) string {
+	const all = 1<<32 - 1 // -1 is nobody's number
+	var b strings.Builder
+	span := func(from, to uint64) {
+		if from < to {
+			fmt.Fprintf(&b, "%d %d %d\n", from, from, to-from)
+		}
+	}
+	low, high := uint64(min(id, hostUser)), uint64(max(id, hostUser))
+	span(0, low)
+	fmt.Fprintf(&b, "%d %d 1\n", id, hostUser)
+	span(low+1, high)
+	span(high+1, all)
+	return b.String()
 }

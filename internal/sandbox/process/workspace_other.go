@@ -25,12 +25,6 @@ func (*Workspaces) Posture() posture.Posture { return posture.Posture{} }
 // Hand takes the sockets of a network; none is made here.
 type Hand func(ctx context.Context, sockets []*os.File) error
 
-// Run is a SpawnError.
-func (*Workspaces) Run(context.Context, sandbox.Workspace, sandbox.Streams) (*posture.Result, error) {
-	_, err := Open(nil, Config{})
-	return nil, err
-}
-
 // RunConnected is a SpawnError.
 func (*Workspaces) RunConnected(context.Context, sandbox.Workspace, sandbox.Streams, Hand) (*posture.Result, error) {
 	_, err := Open(nil, Config{})

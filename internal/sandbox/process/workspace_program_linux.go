@@ -7,8 +7,50 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/workroot"
 )
+
+// WorkTree is the tree that a run on dir works on: the top of the git work tree
+// around it, or dir itself. Where dir is not named, but is simply where the
+// caller stands, outside of git, it is refused if it is / or home: a whole
+// machine or a person's every file is no work tree.
+func WorkTree(dir, home string, named bool) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return "", grant.NewError(dir, err)
+	}
+	st, err := os.Stat(real)
+	if err != nil {
+		return "", grant.NewError(dir, err)
+	}
+	if !st.IsDir() {
+		return "", grant.NewError(dir, unix.ENOTDIR)
+	}
+	if named {
+		return real, nil
+	}
+	home, _ = filepath.EvalSymlinks(home) // none is no place to be refused
+	for top := real; ; top = filepath.Dir(top) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil && top != "/" && top != home {
+			return top, nil
+		}
+		if top == "/" {
+			break
+		}
+	}
+	if real == "/" || real == home {
+		return "", &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s is no work tree: a run could write everything in it", real),
+			Hint: "go to a project, or name the directory with --dir"}
+	}
+	return real, nil
+}
 
 // Toolbox returns the real directories of what was named as one, or why it cannot be used.
 func Toolbox(named []string) ([]string, error) {
@@ -45,7 +87,8 @@ func ToolPath(path string, toolbox []string) string {
 }
 
 func inToolbox(p string, toolbox []string) bool {
-	return slices.ContainsFunc(append(slices.Clone(system), toolbox...), func(d string) bool { return p == d || strings.HasPrefix(p, d+"/") })
+	return slices.ContainsFunc(append(slices.Clone(workroot.SystemDirs), toolbox...),
+		func(d string) bool { return p == d || strings.HasPrefix(p, d+"/") })
 }
 
 // FindProgram finds a program as a shell would: by its path, seen from dir, or
@@ -61,7 +104,10 @@ func FindProgram(name, dir, tree, path, tools string, toolbox []string, exec boo
 		}
 		return "", &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no program %.200q on PATH", name), Hint: "is it installed? `holdfast run -- PROGRAM ARGS...`"}
 	}
-	p := from(dir, name)
+	p := filepath.Clean(name)
+	if !filepath.IsAbs(name) {
+		p = filepath.Join(dir, name)
+	}
 	if st, err := os.Stat(p); err != nil || st.IsDir() {
 		return "", &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no program %.200s", p), Hint: "is it built? name it as seen from the working directory"}
 	}

@@ -104,7 +104,7 @@ func begin(t *testing.T, ctx context.Context, script string, std sandbox.Streams
 	}
 	end := make(chan *posture.Result, 1)
 	go func() {
-		res, err := w.Run(ctx, spec, std)
+		res, err := w.RunConnected(ctx, spec, std, nil)
 		if err != nil {
 			t.Error(err)
 			res = &posture.Result{}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/workroot"
 )
 
 // twoTrees are a repository to work on, another that nobody named, and the
@@ -101,7 +103,7 @@ func TestWorkspaceTreeReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, procs := listing(t, other), len(below(t, os.Getpid()))
-			res, err := w.Run(t.Context(), spec, sandbox.Streams{})
+			res, err := w.RunConnected(t.Context(), spec, sandbox.Streams{}, nil)
 			var e *holdfast.Error
 			if !errors.As(err, &e) || e.Kind != holdfast.KindUsage || !strings.Contains(e.Why, tree) || !strings.Contains(e.Why, c.says) || e.Hint == "" {
 				t.Errorf("%+v %v", res, err)
@@ -121,34 +123,35 @@ func TestWorkspaceTreeReplaced(t *testing.T) {
 func TestWorkspaceTreeSwapped(t *testing.T) {
 	runRootless(t)
 	above, tree, other := twoTrees(t)
-	list, err := grants(tree)
+	list, err := grant.Open(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeGrants(list)
+	defer grant.Close(list)
 	if err := unix.Renameat2(unix.AT_FDCWD, tree, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE); err != nil {
 		t.Fatal(err)
 	}
-	if fd, err := list[0].openSame(tree); !errors.Is(err, errReplaced) {
+	if fd, err := list[0].OpenSame(tree); !errors.Is(err, grant.ErrReplaced) {
 		t.Errorf("%d %v", fd, err)
 	}
 	if os.Geteuid() == 0 {
-		if f, err := mapped(list[0], false); holdfast.KindOf(err) != holdfast.KindUsage {
+		if f, err := list[0].Mount(false, renamed); holdfast.KindOf(err) != holdfast.KindUsage {
 			t.Errorf("%v %v", f, err)
 		}
 		return
 	}
 	_, err = startWorkspaceAt(t, list)
-	if err == nil || !strings.Contains(err.Error(), errReplaced.Error()) {
+	if err == nil || !strings.Contains(err.Error(), grant.ErrReplaced.Error()) {
 		t.Errorf("in %s: %v", above, err)
 	}
 }
 
 // startWorkspaceAt has a launcher build a root around the trees, and returns how
 // it ended.
-func startWorkspaceAt(t *testing.T, trees []grantTree) (*launcherConn, error) {
+func startWorkspaceAt(t *testing.T, trees []grant.Tree) (*launcherConn, error) {
 	t.Helper()
-	z, err := startWorkspace(&workspaceRoot{ID: os.Geteuid(), Home: sandbox.WorkspaceHome, Host: "workspace", Trees: trees})
+	z, err := startWorkspace(&workroot.Root{ID: os.Geteuid(), Home: sandbox.WorkspaceHome, Host: "workspace",
+		Trees: trees})
 	if err != nil {
 		return nil, err
 	}

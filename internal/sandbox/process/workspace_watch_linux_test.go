@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestWorkspaceWatches: what the host's git would learn from what to execute is
@@ -32,20 +30,5 @@ func TestWorkspaceWatches(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git", name)); !os.IsNotExist(err) {
 			t.Errorf("%s is left: %v", name, err)
 		}
-	}
-}
-
-// TestWorkspaceOddRepository: a repository whose settings are a FIFO holds nobody
-// up.
-func TestWorkspaceOddRepository(t *testing.T) {
-	if _, err := shortText(t.TempDir()); err == nil {
-		t.Error("a folder has a text")
-	}
-	path := filepath.Join(t.TempDir(), "config")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := shortText(path); err == nil || !strings.Contains(err.Error(), "no regular file") {
-		t.Error(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // values is a table that every store has, for tests to which it does not matter which.
 var values = kernel.Tables()[slices.IndexFunc(kernel.Tables(),
-	func(d *table.Def) bool { return d.Name == "tool_count" })]
+	func(d *table.Def) bool { return d.Name == "remembered_tenant" })]
 
 // putValue writes the text of a name, whether or not it is there.
 func putValue(tx kernel.Tx, name, text string) error {

@@ -106,7 +106,7 @@ func openDaemon(ctx context.Context, o testOptions) (_ *testDaemon, err error) {
 		return nil, err
 	}
 	d.snapshots.TellMoved()
-	return d, d.Kernel.ReadHistory(ctx)
+	return d, d.Kernel.Past().Read(ctx)
 }
 
 func (d *testDaemon) openParts(ctx context.Context) (err error) {

@@ -23,11 +23,8 @@ const (
 	maxAddresses = 4
 )
 
-// SystemResolver asks the machine's name servers by Go's own resolver: the C
-// library's would take "127.1" or "0x7f.1" for an address.
-func SystemResolver() Resolver { return &net.Resolver{PreferGo: true} }
-
-// Resolver finds a name's addresses. *net.Resolver is one.
+// Resolver finds a name's addresses. *net.Resolver is one, with PreferGo: the C library's
+// own resolver accepts "127.1" and "0x7f.1" as addresses.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }

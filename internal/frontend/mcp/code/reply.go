@@ -9,11 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// versions are those of MCP that the server speaks, the newest first.
-func versions() []string {
-	return []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
-}
-
 const instructions = "run_code runs a program where it can reach nothing: no network, no file of this machine, an empty working directory. Use it to compute."
 
 // reply answers everything but a call.
@@ -22,17 +17,18 @@ func (c *Conn) reply(m mcp.Message) map[string]any {
 	able := map[string]any{"tools": map[string]any{}}
 	switch m.Method {
 	case "initialize":
-		v := versions()[1]
+		v := mcp.ListVersions()[1]
 		var p struct {
 			Version string `json:"protocolVersion"`
 		}
 		// What has no handshake is not agreed on in one.
-		if json.Unmarshal(m.Params, &p) == nil && slices.Contains(versions()[1:], p.Version) {
+		if json.Unmarshal(m.Params, &p) == nil && slices.Contains(mcp.ListVersions()[1:], p.Version) {
 			v = p.Version
 		}
 		return result(map[string]any{"protocolVersion": v, "capabilities": able, "serverInfo": info, "instructions": instructions})
 	case "server/discover":
-		return result(map[string]any{"resultType": "complete", "supportedVersions": versions(), "capabilities": able, "instructions": instructions,
+		return result(map[string]any{"resultType": "complete", "supportedVersions": mcp.ListVersions(),
+			"capabilities": able, "instructions": instructions,
 			"ttlMs": 0, "cacheScope": "private", "_meta": map[string]any{"io.modelcontextprotocol/serverInfo": info}})
 	case "ping":
 		return result(map[string]any{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -235,21 +236,12 @@ func (s *session) changed(ctx context.Context, m mcp.Message, kind string, param
 		s.pass(ctx, "", mcp.Message{Method: m.Method, Params: params.BytesOrNil()})
 		return
 	}
-	if kind != "" && !contains(f.sub.flags, kind) {
+	if kind != "" && !slices.Contains(f.sub.flags, kind) {
 		s.odd("a notification of the MCP server was not passed", "method", m.Method, "why", "the client did not ask for it")
 		return
 	}
 	params.Add("_meta", s.subscriptionMeta(f))
 	s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: params.Bytes()})
-}
-
-func contains(list []string, v string) bool {
-	for _, x := range list {
-		if x == v {
-			return true
-		}
-	}
-	return false
 }
 
 // acknowledged passes on what a server agrees to tell of.
@@ -261,7 +253,7 @@ func (s *session) acknowledged(ctx context.Context, m mcp.Message) {
 		return
 	}
 	agreed = agreed.only(*f.sub)
-	if s.Swapped != nil && contains(f.sub.flags, toolsChanged) && !contains(agreed.flags, toolsChanged) {
+	if s.Swapped != nil && slices.Contains(f.sub.flags, toolsChanged) && !slices.Contains(agreed.flags, toolsChanged) {
 		agreed.flags = append(agreed.flags, toolsChanged)
 	}
 	var p mcp.Builder

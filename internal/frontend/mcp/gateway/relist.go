@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
@@ -24,7 +25,7 @@ func (s *session) relist(ctx context.Context, swapped <-chan struct{}) {
 		handshaken := s.handshaken
 		var subs []*flight
 		for _, f := range s.listens {
-			if contains(f.sub.flags, toolsChanged) {
+			if slices.Contains(f.sub.flags, toolsChanged) {
 				subs = append(subs, f)
 			}
 		}

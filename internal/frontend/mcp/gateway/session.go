@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/bits"
 	"net"
 	"os"
 	"sync"
@@ -42,7 +41,7 @@ type session struct {
 	toServer *outbox
 	tools    tools
 	subs     subscribed
-	noise    atomic.Uint64 // peers' faults so far
+	faults   mcp.FaultCounter
 	work     sync.WaitGroup
 	// greeted is set when the server has answered a handshake.
 	greeted atomic.Bool
@@ -271,10 +270,9 @@ func within(d time.Duration, done <-chan struct{}) {
 	}
 }
 
-// odd logs what a peer did wrong, each time the count doubles: a peer that
-// never stops cannot fill the log.
+// odd logs what a peer did wrong, as mcp.FaultCounter says.
 func (s *session) odd(what string, attrs ...any) {
-	if n := s.noise.Add(1); bits.OnesCount64(n) == 1 || n <= 16 {
+	if n, logged := s.faults.Add(); logged {
 		s.Log.Log(context.Background(), slog.LevelWarn, what, append(attrs, "mcp_server", s.Server, "faults", n)...)
 	}
 }

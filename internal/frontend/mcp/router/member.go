@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
@@ -144,12 +143,7 @@ func (m *member) hold(ctx context.Context, why error) {
 	m.tell(StateRestarting, why)
 	m.signal()
 	m.mu.Unlock()
-	t := time.NewTimer(m.r.pace.halted)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	_ = mcp.Sleep(ctx, m.r.pace.halted) // run looks at ctx
 }
 
 // signal wakes everyone who waits. The caller holds mu.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,6 +106,7 @@ type router struct {
 	mistaken chan error
 	panicked func(what, stack string)
 	owners   owners
+	faults   mcp.FaultCounter
 	// surveyed is set when every server was asked what it lists.
 	surveyed atomic.Bool
 
@@ -127,7 +127,6 @@ type router struct {
 	told      map[string]bool
 	greeted   bool // the client has the answer to its handshake
 	shut      bool // no more work is begun
-	noise     uint64
 }
 
 // routed is one request of the client without an answer.
@@ -274,13 +273,9 @@ func (r *router) write(to string, line []byte) error {
 	return err
 }
 
-// odd logs what a peer did wrong, each time the count doubles.
+// odd logs what a peer did wrong, as mcp.FaultCounter says.
 func (r *router) odd(what string, attrs ...any) {
-	r.mu.Lock()
-	r.noise++
-	n := r.noise
-	r.mu.Unlock()
-	if bits.OnesCount64(n) == 1 || n <= 16 {
+	if n, logged := r.faults.Add(); logged {
 		r.log.Warn(what, append(attrs, "faults", n)...)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
 // How a server that ends of itself is started again.
@@ -46,18 +47,7 @@ func Keep(c Command, before func(context.Context) error) *Keeper {
 	if before == nil {
 		before = func(context.Context) error { return nil }
 	}
-	return &Keeper{command: c, before: before, now: time.Now, sleep: sleep}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return &Keeper{command: c, before: before, now: time.Now, sleep: mcp.Sleep}
 }
 
 // Dial starts the server, for one user who must close it. After one that ended

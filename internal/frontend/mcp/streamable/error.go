@@ -87,22 +87,17 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// versions are the protocol versions that the front speaks, newest first.
-func versions() []string {
-	return []string{mcp.StatelessSince, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
-}
-
 // batchBefore is the first version without batches.
 const batchBefore = "2025-06-18"
 
 func hasSession(version string) bool {
-	return version != mcp.StatelessSince && slices.Contains(versions(), version)
+	return version != mcp.StatelessSince && slices.Contains(mcp.ListVersions(), version)
 }
 
 // unspoken is the answer to a version that nobody here speaks.
 func unspoken(version string) *httpError {
 	e := bad(mcp.CodeVersion, "this protocol version is not spoken here", "")
-	e.data = mcp.Encode(map[string]any{"supported": versions(), "requested": version})
+	e.data = mcp.Encode(map[string]any{"supported": mcp.ListVersions(), "requested": version})
 	return e
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -90,8 +89,8 @@ type Handler struct {
 	// work counts runs and exchanges.
 	work    sync.WaitGroup
 	reading atomic.Int64
-	noise   atomic.Uint64 // what went wrong so far
-	meter   *meter        // what waits for readers
+	faults  mcp.FaultCounter
+	meter   *meter // what waits for readers
 
 	mu       sync.Mutex
 	closed   bool
@@ -245,10 +244,9 @@ func (h *Handler) finish(group string) {
 	h.work.Done()
 }
 
-// odd logs what went wrong, each time the count doubles: whoever makes it
-// happen again and again cannot fill the log.
+// odd logs what went wrong, as mcp.FaultCounter says.
 func (h *Handler) odd(what string, err error) {
-	if n := h.noise.Add(1); bits.OnesCount64(n) == 1 || n <= 16 {
+	if n, logged := h.faults.Add(); logged {
 		h.Log.Warn(what, "err", err, "times", n)
 	}
 }
