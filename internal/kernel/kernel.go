@@ -8,8 +8,13 @@
 // What every crossing needs is here: stops and running crossings, because a stop commits
 // before a begin or finds the crossing; reviews, remembered approvals and a person's
 // statement, because they are the only way to turn a hold into an allow, and the begin uses
-// them up; the agents' records; reservations and prices; replays, leases and floods. Erasure
-// is here because nothing else may erase parts of the ledger.
+// them up; the agents' records; reservations; replays and leases. An attempt to leave a sandbox is
+// answered here, because its cut, pause and question are one step; what else follows one is a
+// feature's, by signal. Erasure is here because nothing else may erase parts of the ledger.
+//
+// Ports (ports.go) are questions that one feature answers: which contract is active for a tool
+// of a server, who asks within an agent, and what is kept before an action. The packages below
+// this one have a subject each and know no Kernel: past, record and deadline.
 //
 // What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
 // chain is a row and no stop, because there may be any number of them; a paused agent is a

@@ -54,24 +54,20 @@ type sight struct {
 	made     *contract.Contract
 }
 
-// Observe tells the kernel of boundaries that a door saw, such as the tools of
-// an MCP server, and returns them as they are in force: what configuration
-// says of a boundary wins over what was seen. The first sight of a boundary is
-// kept by its pin until a person accepts another (Accept); one that comes with
-// another pin is an event, and is held from then on until a person accepts it,
-// whatever it says later. Of one boundary that stands twice in cs the first is
-// in force; where the second differs, it has changed. A schema that does not
-// compile is no error here: crossing that boundary is refused. One whose name holds a secret is prohibited, and not
-// kept. Errors:
-// ConflictError where a server brings more than is kept of it; nothing of cs is
-// kept then.
+// Observe takes boundaries that a frontend saw, such as the tools of an MCP server, and returns
+// them as they are active: what configuration lists of a boundary wins over what was seen. The
+// first sight of a boundary is kept by its pin until a person accepts another (Accept). One that
+// comes with another pin is an event, and is held from then on until a person accepts it,
+// whatever its texts are later. Of one boundary that is twice in cs the first is active; if the
+// second differs, it has changed. A schema that does not compile is not an error here: crossing
+// that boundary is refused. One whose name holds a secret is prohibited, and not kept. It returns
+// a ConflictError, and keeps nothing of cs, if a server brings more than is kept of it.
 func (t *Catalog) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
 	return t.ObserveFor(ctx, "", "", cs)
 }
 
-// ObserveFor is Observe for one agent and its kind: what patterns of risk
-// prohibit to that one, and what they prohibit to everybody but that one, is
-// returned as that one may list it.
+// ObserveFor is Observe for one agent and its kind: a boundary that patterns of risk prohibit to
+// it is returned as prohibited.
 func (t *Catalog) ObserveFor(ctx context.Context, agent, kind string,
 	cs []holdfast.Contract) ([]holdfast.Contract, error) {
 	t.turn.Lock()
@@ -111,8 +107,8 @@ func (t *Catalog) ObserveFor(ctx context.Context, agent, kind string,
 	return out, nil
 }
 
-// put keeps what was seen. It says whether what is in force of a drifted
-// boundary is another now. There is room for it.
+// put keeps what was seen. It reports whether the active contract of a drifted boundary has
+// changed. The caller has checked that it fits.
 func (t *Catalog) put(set *contract.Set, c holdfast.Contract, drifted bool) (*contract.Contract, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

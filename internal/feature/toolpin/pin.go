@@ -35,9 +35,9 @@ type pinned struct {
 	Told  string `json:"told,omitempty"`
 }
 
-// drifted says whether the boundary was seen changed and nobody accepted it
-// since, as it was or as it is. What it says now is no part of this: a server
-// that shows the first text again has not unsaid the other one.
+// drifted reports whether the boundary was seen changed and no person accepted either text since.
+// Its text now does not matter: a server that shows the first one again has not withdrawn the
+// other.
 func (p pinned) drifted() bool { return p.Told != "" && p.Told != p.First }
 
 func readPinned(tx table.Reader, boundary string) (pinned, error) {
@@ -63,7 +63,7 @@ func putSight(tx kernel.FeatureTx, of sightKey, s review.Sighting) error {
 	return toolSights.Put(tx, of, s, version)
 }
 
-// look is what comes of seeing a boundary once.
+// look is the result of seeing a boundary once.
 type look struct {
 	c *holdfast.Contract
 	// now is what is to be kept of it. first, renewed and told say what of
@@ -145,16 +145,16 @@ func (t *Catalog) pin(ctx context.Context, cs []holdfast.Contract) (map[string]b
 	return drifted, nil
 }
 
-// pins is how many first sights were kept of a server.
+// pins returns the number of first sights that are kept of a server.
 func pins(tx table.Reader, server string) (int, error) {
 	c, _, err := toolCounts.Find(tx, server)
 	if damaged := (*table.DamagedError)(nil); errors.As(err, &damaged) || c.Pins < 0 {
-		return maxPins, nil // what somebody wrote there is no room
+		return maxPins, nil // damaged: nothing more is kept
 	}
 	return c.Pins, err
 }
 
-// keepLooks writes what is new, in one transaction, and tells of what drifts.
+// keepLooks writes what is new, in one transaction, and notifies people of what drifts.
 func (t *Catalog) keepLooks(ctx context.Context, looks []look, count map[string]int) error {
 	err := t.host.Commit(ctx, func(tx kernel.FeatureTx) error {
 		for i := range looks {
@@ -234,8 +234,7 @@ func (t *Catalog) tellDrift(looks []look) {
 	}
 }
 
-// minuteOver says whether a minute has passed since then; the clock may have been
-// set back.
+// minuteOver reports whether a minute has passed since then; the clock may have been set back.
 func minuteOver(since, now time.Time) bool {
 	d := now.Sub(since)
 	return d < 0 || d >= time.Minute

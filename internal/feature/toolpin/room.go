@@ -82,8 +82,8 @@ func tooMuch(server, why, hint string) error {
 		Why: "the server of " + excerpt.Of(server, 64) + " " + why, Hint: hint}
 }
 
-// mayTell says whether another text of a drifted boundary is written now; one
-// that is not is held like any other.
+// mayTell reports whether another text of a drifted boundary is written now; one that is not is
+// held like any other.
 func (t *Catalog) mayTell(boundary string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,8 +98,8 @@ func (t *Catalog) mayTell(boundary string, now time.Time) bool {
 	return s.tellings <= maxTellings
 }
 
-// mayNotice says of how many boundaries of a server that began to drift people
-// are told now; 0 is that it waits for the next one.
+// mayNotice returns the number of a server's boundaries that began to drift of which people are
+// notified now; 0 means with the next one.
 func (t *Catalog) mayNotice(server string, n int, now time.Time) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,6 +26,7 @@ import (
 	"filippo.io/age/armor"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -181,7 +182,8 @@ func newWorld(t testing.TB) *world {
 			{Boundary: "test/never", Risk: holdfast.Prohibited, Source: "test:3"}, {Boundary: "test/perm", Risk: holdfast.Low, Permissions: []string{"goal:write"}, Source: "test:4"}}}
 	_, pub := sealed()
 	w.tools = toolpin.New(engine)
-	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(), Catalog: w.tools, Latch: w.latch,
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(), Catalog: w.tools,
+		Lineage: subagent.New(engine), Latch: w.latch,
 		Verifier: abroad{verifier}, Redact: engine, Sealer: gcm{aead}, Policy: policy,
 		Operator: func() []operator.Public { return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now})
 	must(err)

@@ -30,6 +30,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -267,7 +268,8 @@ func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Poli
 	if change != nil {
 		change(w.policy)
 	}
-	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(), Latch: w.latch,
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(),
+		Lineage: subagent.New(engine), Latch: w.latch,
 		Verifier: verifier, Redact: engine, Sealer: gcm{aead}, Policy: w.policy,
 		Runtime: "11111111-2222-4333-8444-555555555555", Now: w.now})
 	w.must(err)
