@@ -79,6 +79,7 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 RACE = \
 	./internal/feature/judge \
 	./internal/feature/keyset \
+	./internal/feature/respond \
 	./internal/frontend/api \
 	./internal/frontend/egress/aside \
 	./internal/frontend/egress/credential \

@@ -71,7 +71,10 @@ func isOrdered(dir, own string) bool {
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
+	{"internal/feature", "internal/feature/exceed"}:   "the list of the features",
+	{"internal/feature", "internal/feature/goal"}:     "the list of the features",
 	{"internal/feature", "internal/feature/judge"}:    "the list of the features",
+	{"internal/feature", "internal/feature/respond"}:  "the list of the features",
 	{"internal/feature", "internal/feature/spend"}:    "the list of the features",
 	{"internal/feature", "internal/feature/subagent"}: "the list of the features",
 	{"internal/feature", "internal/feature/toolpin"}:  "the list of the features",
@@ -93,6 +96,8 @@ var sideways = map[[2]string]string{
 		"internal/policy/constitution"}: "a price is written in the language of rules",
 	{"internal/policy/goalrule", "internal/policy/constitution"}:     "a goal's conditions are written in the language of rules",
 	{"internal/policy/history", "internal/policy/constitution"}:      "what rules ask of the past",
+	{"internal/feature/survey", "internal/feature/exceed"}:           "what people granted is part of a budget",
+	{"internal/policy/signal", "internal/policy/budget"}:             "a spent budget is named",
 	{"internal/policy/signal", "internal/policy/posture"}:            "an escape names the system call",
 	{"internal/frontend/egress", "internal/frontend/model/dialect"}:  "the proxy reads what is asked of a model",
 	{"internal/sandbox/container", "internal/sandbox/copies/image"}:  "the tier unpacks images",

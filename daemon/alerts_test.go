@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
@@ -220,7 +221,7 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Kernel.Respond(t.Context(), token, broken, 1); err != nil {
+	if _, err := respond.FromKernel(d.Kernel).Respond(t.Context(), token, broken, 1); err != nil {
 		t.Fatal(err)
 	}
 	d.alerts.TakeFinding(broken)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -115,7 +116,7 @@ func TestAttackWatch_in_flight_at_the_pause(t *testing.T) {
 	found, _ := answersIn(t, d)
 	n := 0
 	for _, g := range found {
-		if g.Agent == "ada" && g.Response == "pause" && g.name == kernel.EventAnomaly {
+		if g.Agent == "ada" && g.Response == "pause" && g.name == respond.EventAnomaly {
 			n++
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
@@ -181,21 +183,21 @@ func fill(tx kernel.Tx, s *api.Status) error {
 			}
 		}
 	}
-	if s.Goals, err = kernel.PausedGoalsIn(tx); err != nil {
+	if s.Goals, err = goal.ListPaused(tx); err != nil {
 		return err
 	}
 	heads, err := tx.Heads()
 	if err != nil {
 		return err
 	}
-	if s.Blocked, err = kernel.Blocks(tx, time.Now()); err != nil {
+	if s.Blocked, err = exceed.Blocks(tx, time.Now()); err != nil {
 		return err
 	}
 	if s.Spend, err = spent(tx, time.Now()); err != nil {
 		return err
 	}
 	for _, h := range heads {
-		n, err := kernel.ChainsEnded(tx, h.Tenant)
+		n, err := exceed.ChainsEnded(tx, h.Tenant)
 		if err != nil {
 			return err
 		}

@@ -20,11 +20,11 @@ import (
 	"sync"
 	"time"
 
-	mcp "github.com/holdfast-dev/holdfast/internal/frontend/mcp/service"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
@@ -33,6 +33,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	mcp "github.com/holdfast-dev/holdfast/internal/frontend/mcp/service"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -314,9 +315,18 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 type frontKernel struct {
 	*kernel.Kernel
 	*toolpin.Catalog
+	*goals
+	*budgets
 }
 
-func (d *Daemon) frontKernel() frontKernel { return frontKernel{d.Kernel, d.tools} }
+type (
+	goals   = goal.Goals
+	budgets = exceed.Budgets
+)
+
+func (d *Daemon) frontKernel() frontKernel {
+	return frontKernel{d.Kernel, d.tools, goal.FromKernel(d.Kernel), exceed.FromKernel(d.Kernel)}
+}
 
 // readPast begins to read the ledger for rules that ask the past, and waits a
 // little for it: a command that makes one crossing would else be refused by a rule

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/frontend/console"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -175,7 +176,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `holdfast init`")
 	}
 	err := d.store.View(ctx, func(tx kernel.Tx) error {
-		paused, err := kernel.PausedGoalsIn(tx)
+		paused, err := goal.ListPaused(tx)
 		if err != nil {
 			return err
 		}
@@ -198,7 +199,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 }
 
 // pausedGoals is a pause in one line.
-func pausedGoals(p *kernel.PausedGoals) string {
+func pausedGoals(p *goal.Paused) string {
 	of := ""
 	if p.Tenant != holdfast.Local {
 		of = " of " + p.Tenant

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
@@ -37,7 +38,7 @@ func (d *Daemon) goalsPaused() bool {
 	defer cancel()
 	paused := true
 	err := d.store.View(ctx, func(tx kernel.Tx) error {
-		ps, err := kernel.PausedGoalsIn(tx)
+		ps, err := goal.ListPaused(tx)
 		paused = len(ps) > 0
 		return err
 	})

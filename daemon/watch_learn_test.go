@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -62,7 +62,7 @@ func TestD41a_RestartForgetsNothing(t *testing.T) {
 	}{{"ada", watch.Loop}, {"bea", watch.Errors}, {"", watch.NoHumanCheck}} {
 		n := 0
 		for _, g := range all {
-			if g.Condition == k.condition && g.Agent == k.agent && g.name == kernel.EventAnomaly {
+			if g.Condition == k.condition && g.Agent == k.agent && g.name == respond.EventAnomaly {
 				n++
 			}
 		}
@@ -125,7 +125,7 @@ func TestD41a_LedgerFails(t *testing.T) {
 	// It is over once an answer is written.
 	until(t, "that it is over", func() bool {
 		all, _ := answersIn(t, d)
-		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.LedgerFailed && g.name == kernel.EventAnomalyCleared })
+		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.LedgerFailed && g.name == respond.EventAnomalyCleared })
 	})
 	if s, err := d.latch.Read(); err != nil || !s.Halted || s.Why != "ledger_failed: what was to be done about loop could not be carried out (it broke)" {
 		t.Errorf("nobody lifts the latch but a person: %v %+v", err, s)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -79,7 +80,7 @@ func until(t *testing.T, what string, is func() bool) {
 
 // answers are the answers in the ledger of a daemon, in their order.
 type given struct {
-	kernel.Found
+	respond.Found
 	name    string // of the event
 	within  string // the answer's crossing
 	who     string
@@ -125,7 +126,7 @@ func answerOf(record []byte) (given, bool) {
 	if err != nil {
 		return given{}, false
 	}
-	f, ok := kernel.FoundIn(e)
+	f, ok := respond.FoundIn(e)
 	return given{Found: f, name: e.Name, within: e.Crossing, who: e.Who, subject: e.Subject}, ok
 }
 
@@ -136,7 +137,7 @@ func answerTo(t *testing.T, d *Daemon, agent string, name watch.Name) given {
 	until(t, string(name)+" of "+agent, func() bool {
 		all, _ := answersIn(t, d)
 		i := slices.IndexFunc(all, func(g given) bool {
-			return g.Condition == name && g.Agent == agent && g.name == kernel.EventAnomaly
+			return g.Condition == name && g.Agent == agent && g.name == respond.EventAnomaly
 		})
 		if i >= 0 {
 			got = all[i]
@@ -187,7 +188,7 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 		_ = acts(t, d, "ada", "agent/step", `{"same":1}`, nil)
 	}
 	g := answerTo(t, d, "ada", watch.Loop)
-	if g.Response != "pause" || g.Severity != "HIGH" || g.subject != "ada" || g.who != kernel.Watcher || !strings.Contains(g.Why, "the same action 5 times in a row") || g.Review == "" {
+	if g.Response != "pause" || g.Severity != "HIGH" || g.subject != "ada" || g.who != respond.Watcher || !strings.Contains(g.Why, "the same action 5 times in a row") || g.Review == "" {
 		t.Errorf("%+v", g)
 	}
 	var crossings []*ledger.Entry
@@ -229,7 +230,7 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 	_ = acts(t, d, "ada", "agent/step", `{"same":1}`, nil)
 	until(t, "that it holds no more", func() bool {
 		all, _ := answersIn(t, d)
-		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.Loop && g.name == kernel.EventAnomalyCleared })
+		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.Loop && g.name == respond.EventAnomalyCleared })
 	})
 	d.watching.Settle(t.Context())
 	if a := stateOf(t, d, "ada"); a.State != holdfast.AgentRunning {
@@ -393,7 +394,7 @@ func TestD41a_Critical(t *testing.T) {
 	d.condition("", "", watch.VerificationFailed, true, "the ledger is not what was written")
 	until(t, "the halt", func() bool { return d.latch.Halted() })
 	st, err := c.Status(t.Context())
-	if err != nil || !st.Halted || st.HaltWho != kernel.Watcher || !strings.Contains(st.HaltWhy, "not what was written") {
+	if err != nil || !st.Halted || st.HaltWho != respond.Watcher || !strings.Contains(st.HaltWhy, "not what was written") {
 		t.Errorf("%+v, %v", st, err)
 	}
 	until(t, "the crossing of the halt", func() bool {

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -13,7 +15,7 @@ import (
 func (d *Daemon) newWatcher() *anomaly.Watcher {
 	return anomaly.New(anomaly.Options{
 		Store: d.store, Latch: d.latch, Log: d.log, Mask: d.maskText, Guard: d.guarded,
-		Kernel: func() anomaly.Kernel { return d.Kernel },
+		Kernel: func() anomaly.Kernel { return watchKernel{d.Kernel, respond.FromKernel(d.Kernel)} },
 		Token: func() (holdfast.Secret, error) {
 			token, _, err := d.mint(holdfast.Identity{Agent: anomaly.Agent, Kind: "watch", Principal: "holdfast"},
 				localTTL)
@@ -21,6 +23,12 @@ func (d *Daemon) newWatcher() *anomaly.Watcher {
 		},
 		Answered: d.metrics.Answered, Alert: d.alerts.TakeFinding, Notify: d.notice,
 	}, d.loaded.Config.WatchLimits())
+}
+
+// watchKernel is the kernel with the feature that answers findings.
+type watchKernel struct {
+	*kernel.Kernel
+	*respond.Responses
 }
 
 // watchStatus returns how the watch stands.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
@@ -195,7 +195,7 @@ func (t *statusTable) addProblems() {
 }
 
 // pausedGoals says that a tenant's goals are paused, and what for.
-func pausedGoals(g *kernel.PausedGoals) string {
+func pausedGoals(g *goal.Paused) string {
 	of := ""
 	if g.Tenant != holdfast.Local {
 		of = " of " + clean(g.Tenant)

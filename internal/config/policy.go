@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -33,7 +35,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		p.Contracts = append(p.Contracts, own)
 	}
 	// What Holdfast itself crosses is made, not listed.
-	p.Contracts = append(p.Contracts, kernel.ResponseContracts()...)
+	p.Contracts = append(p.Contracts, respond.ResponseContracts()...)
 	for role, permissions := range c.Identity.Roles {
 		p.Roles[role] = append([]string{}, permissions...)
 	}
@@ -60,10 +62,12 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 	if err := c.judges(p); err != nil {
 		return nil, err
 	}
-	if p.Goals, err = c.Rules.Goals.filter(!c.Unsafe.GoalsGoOn); err != nil {
+	goals, err := c.Rules.Goals.filter(!c.Unsafe.GoalsGoOn)
+	if err != nil {
 		return nil, err
 	}
-	p.Weakened = append(p.Weakened, p.Goals.Weakened()...)
+	p.Sections[goal.Name] = goals
+	p.Weakened = append(p.Weakened, goals.Weakened()...)
 	p.Weakened = append(p.Weakened, c.looserWatch()...)
 	if w := c.Sandbox.Container.unnamed(); w != "" {
 		p.Weakened = append(p.Weakened, w)

@@ -5,7 +5,10 @@ package feature
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
@@ -15,10 +18,11 @@ import (
 
 // All returns the functions that make the features, for kernel.Config.
 func All() []func(kernel.Host) kernel.Feature {
-	return []func(kernel.Host) kernel.Feature{judge.New, spend.New}
+	return []func(kernel.Host) kernel.Feature{judge.New, goal.New, exceed.New, respond.New, spend.New}
 }
 
 // Tables returns the tables of all features, for the store.
 func Tables() []*table.Def {
-	return slices.Concat(judge.Tables(), spend.Tables(), subagent.Tables(), toolpin.Tables())
+	return slices.Concat(judge.Tables(), goal.Tables(), exceed.Tables(), spend.Tables(), subagent.Tables(),
+		toolpin.Tables())
 }

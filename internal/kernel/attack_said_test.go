@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
@@ -17,17 +19,17 @@ func TestAttack_goals_resumed_by_an_old_statement(t *testing.T) {
 		return w.sign(operator.Statement{Act: operator.ResumeGoals, Subject: "goals", Reason: "go on"})
 	}
 	early := resume()
-	wants(t, w.k.ResumeGoals("", early), holdfast.KindConflict) // nothing is paused
+	wants(t, goal.FromKernel(w.k).ResumeGoals("", early), holdfast.KindConflict) // nothing is paused
 	w.advance(time.Second)
 	p := w.pause()
 	unseen := resume()
-	wants(t, w.k.ResumeGoals("", unseen), holdfast.KindConflict) // a violation waits
+	wants(t, goal.FromKernel(w.k).ResumeGoals("", unseen), holdfast.KindConflict) // a violation waits
 	w.advance(time.Second)
 	if err := w.ack(p.Violations[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, old := range []operator.Signed{early, unseen} {
-		refusedAs(t, w.k.ResumeGoals("", old), holdfast.KindConflict, "statement/before")
+		refusedAs(t, goal.FromKernel(w.k).ResumeGoals("", old), holdfast.KindConflict, "statement/before")
 	}
 	_, err := w.submit("alice", aGoal("g", "maintenance", ""))
 	wants(t, err, holdfast.KindGoalsPaused)
@@ -36,11 +38,11 @@ func TestAttack_goals_resumed_by_an_old_statement(t *testing.T) {
 		"of another act":    {Act: operator.AckGoal, Subject: "goals", Reason: "x"},
 		"of everything":     {Act: operator.Resume, Subject: "everything", Reason: "x"},
 	} {
-		if err := w.k.ResumeGoals("", w.sign(s)); err == nil {
+		if err := goal.FromKernel(w.k).ResumeGoals("", w.sign(s)); err == nil {
 			t.Errorf("a statement %s resumes goals", name)
 		}
 	}
-	if err := w.k.ResumeGoals("", resume()); err != nil {
+	if err := goal.FromKernel(w.k).ResumeGoals("", resume()); err != nil {
 		t.Fatal(err)
 	}
 	w.admits("alice")
@@ -49,7 +51,7 @@ func TestAttack_goals_resumed_by_an_old_statement(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.advance(-time.Hour)
-	if err := w.k.ResumeGoals("", resume()); err != nil {
+	if err := goal.FromKernel(w.k).ResumeGoals("", resume()); err != nil {
 		t.Error(err)
 	}
 }
@@ -62,7 +64,7 @@ func TestAttack_block_lifted_by_an_old_statement(t *testing.T) {
 		return w.sign(operator.Statement{Act: operator.Unblock, Subject: "budget", Reason: "go on"})
 	}
 	lift := func(s operator.Signed) error {
-		_, err := w.k.UnblockTenant(holdfast.Local, s)
+		_, err := exceed.FromKernel(w.k).UnblockTenant(holdfast.Local, s)
 		return err
 	}
 	early := unblock()

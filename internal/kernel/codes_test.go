@@ -13,11 +13,11 @@ func TestConditionOfReadsOldReviews(t *testing.T) {
 	for _, c := range watch.Conditions() {
 		f := watch.Finding{Condition: c.Name, Why: "the same action 5 times: rm"}
 		old := &review.Review{About: review.AboutAnomaly, Why: f.String()}
-		if got := conditionOf(old); got != c.Name {
+		if got := ConditionOf(old); got != c.Name {
 			t.Errorf("%q is of %q", old.Why, got)
 		}
 		reworded := &review.Review{About: review.AboutAnomaly, Why: "error_rate: " + old.Why, Cause: string(c.Name)}
-		if got := conditionOf(reworded); got != c.Name {
+		if got := ConditionOf(reworded); got != c.Name {
 			t.Errorf("%q with the code %q is of %q", reworded.Why, c.Name, got)
 		}
 	}

@@ -220,13 +220,10 @@ func (c *crossing) open(ctx context.Context) error {
 			if place, err = tx.Append(leaf); err != nil {
 				return err
 			}
-			if err := k.goalsJudged(tx, j, true); err != nil {
+			if err := tx.runBeginHooks(j, begin); err != nil {
 				return err
 			}
-			if err := k.executed(tx, j); err != nil {
-				return err
-			}
-			return tx.runBeginHooks(j, begin)
+			return k.executed(tx, j)
 		})
 	}
 	if err != nil {
@@ -250,7 +247,6 @@ func (c *crossing) open(ctx context.Context) error {
 	}
 	c.begin, c.start = &place, j.now
 	j.ticket.Confirm(j.at)
-	c.tellGoals(true)
 	if j.approved || j.byRule != nil || j.newAgent {
 		k.stir(j.reviewIDs()...)
 	}
@@ -263,11 +259,6 @@ func (c *crossing) admit(tx *scope) error {
 	k, j := c.k, c.j
 	if k.policy.Load() != j.pol {
 		return errOtherPolicy
-	}
-	if j.feats != nil {
-		if err := j.feats.noted.checkUnchanged(tx); err != nil {
-			return err
-		}
 	}
 	// Set before the halt's own transaction, so that no begin follows it.
 	if k.halting.Load() {
@@ -287,8 +278,10 @@ func (c *crossing) admit(tx *scope) error {
 	if err := stillGoing(tx, j); err != nil {
 		return err
 	}
-	if err := stillAdmitted(tx, j); err != nil {
-		return err
+	if j.feats != nil {
+		if err := j.feats.noted.checkUnchanged(tx); err != nil {
+			return err
+		}
 	}
 	if j.approved {
 		if err := useApproval(tx, j); err != nil {
@@ -341,7 +334,7 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement, begins bool) error {
 	if err != nil {
 		return err
 	}
-	if j.responding {
+	if j.isUnruled() {
 		return nil
 	}
 	if a.State != holdfast.AgentRunning {
@@ -442,7 +435,7 @@ func (c *crossing) outcome() *holdfast.Outcome {
 	}
 	o.Crossing, o.Correlation, o.Traceparent = c.j.id, c.j.correlation, c.j.traceparent
 	o.Key, o.Exact, o.Opinions, o.Weakened, o.Verdicts = c.j.key(), c.j.exact(), c.j.opinions,
-		c.j.pol.contracts.LoosenedFor(c.j.contract), c.j.verdictsJSON()
+		c.j.pol.contracts.LoosenedFor(c.j.contract), c.j.findNote()
 	return o
 }
 

@@ -209,7 +209,8 @@ func (k *Kernel) applyDecision(tx *scope, r *review.Review, s operator.Statement
 	if r.About != "" {
 		err := k.attemptAnswered(tx, r, s, signed)
 		if err == nil && r.About == review.AboutBudget && state == review.Approved {
-			err = k.extend(tx, r, s)
+			_, err = tx.raiseSignal(signal.BudgetGranted{Tenant: r.Tenant, Agent: r.Agent, Crossing: r.Crossing,
+				Session: r.Session, Review: r.ID, Reviewer: s.Reviewer})
 		}
 		return err
 	}

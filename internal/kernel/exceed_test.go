@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -77,7 +78,7 @@ func Test001_Layer1_BudgetChain_ended(t *testing.T) {
 	w = reopen(t, dir, "", limits(theTable()...))
 	w.refusedAs(w.pays("ada", 0, chained("c1")), holdfast.GateHalt, holdfast.KindChainEnded)
 	w.view(func(tx kernel.Tx) error {
-		if n, err := kernel.ChainsEnded(tx, holdfast.Local); n != 1 || err != nil {
+		if n, err := exceed.ChainsEnded(tx, holdfast.Local); n != 1 || err != nil {
 			t.Errorf("%d chains ended, %v", n, err)
 		}
 		return nil
@@ -132,7 +133,7 @@ func Test001_Layer1_BudgetDay_unblocked_by_a_person(t *testing.T) {
 	w := newWorld(t, "", limits(theTable()[0]))
 	w.passes(w.pays("ada", 50_000_000))
 	unblock := func() error {
-		_, err := w.k.UnblockTenant(holdfast.Local, w.sign(operator.Statement{Act: operator.Unblock, Subject: "budget", Reason: "go on"}))
+		_, err := exceed.FromKernel(w.k).UnblockTenant(holdfast.Local, w.sign(operator.Statement{Act: operator.Unblock, Subject: "budget", Reason: "go on"}))
 		return err
 	}
 	wants(t, unblock(), holdfast.KindConflict)
@@ -335,4 +336,42 @@ func Test001_Layer1_Block_that_is_not_durable(t *testing.T) {
 		t.Fatal("a spent budget allows")
 	}
 	w.passes(w.pays("bea", 0)) // to ask what would happen blocks nobody
+}
+
+// TestTenantStaysBlockedAcrossAnUpdate: a block whose row was written before there were stops
+// refuses the tenant's agents after the start, and a person lifts it like any other.
+func TestTenantStaysBlockedAcrossAnUpdate(t *testing.T) {
+	w := newWorld(t, "", limits(theTable()[0]))
+	w.passes(w.pays("ada", 50_000_000))
+	w.refusedAs(w.pays("ada", 1), holdfast.K3, holdfast.KindBounds)
+	err := w.store.Update(t.Context(), func(tx kernel.Tx) error {
+		stops, err := kernel.FindStops(tx, holdfast.Local, exceed.Name)
+		if err == nil && len(stops) != 1 {
+			t.Errorf("%d stops", len(stops))
+		}
+		for _, def := range kernel.Tables() {
+			if err == nil && def.Name == "stop" {
+				err = tx.DeleteRow(def, []any{holdfast.Local, stops[0].ID})
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := w.dir
+	w.store.Close()
+	w = reopen(t, dir, "", limits(theTable()[0]))
+	w.refusedAs(w.pays("bea", 0), holdfast.GateHalt, holdfast.KindTenantBlocked)
+	unblock := w.sign(operator.Statement{Act: operator.Unblock, Subject: "budget", Reason: "go on"})
+	if _, err := exceed.FromKernel(w.k).UnblockTenant(holdfast.Local, unblock); err != nil {
+		t.Fatal(err)
+	}
+	w.passes(w.pays("bea", 0))
+	if n := len(w.events(holdfast.Local, "stopped")) + len(w.events(holdfast.Local, "stop_lifted")); n != 0 {
+		t.Errorf("%d events of stops: budgets record their own", n)
+	}
+	w.store.Close()
+	w = reopen(t, dir, "", limits(theTable()[0]))
+	w.passes(w.pays("bea", 0))
 }

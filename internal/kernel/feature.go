@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -42,6 +45,9 @@ type Reserved struct {
 	Prefix, Why, Hint string
 	// Unasked, if not empty, exempts the feature's crossings from K7, for that reason.
 	Unasked string
+	// Unruled, if not empty, exempts them from everything but permission, ledger and halt,
+	// and is the reason of K8.
+	Unruled string
 	// Unrated exempts them from the rates of K3.
 	Unrated bool
 }
@@ -63,7 +69,9 @@ type Reader interface {
 
 // View is a request as features see it. Nothing in it may be changed.
 type View struct {
+	Boundary string
 	Who      holdfast.Identity
+	Granted  token.Set       // once K2 has allowed
 	Token    holdfast.Secret // for the feature's crossings on behalf of the request
 	Agent    holdfast.Agent
 	Contract *holdfast.Contract
@@ -104,9 +112,17 @@ type Joiner interface {
 type Part interface {
 	// Evaluate returns the feature's opinion at a gate of its Spec: Allow without any
 	// objection, Deny, or Hold, which the kernel resolves by a review of exactly this
-	// request. It reads nothing but the part and the view. The zero opinion denies.
-	Evaluate(g holdfast.Gate, v *View) holdfast.Opinion
+	// request. It reads nothing but the part and the view, and ends by ctx. The zero
+	// opinion denies.
+	Evaluate(ctx context.Context, g holdfast.Gate, v *View) holdfast.Opinion
 }
+
+// FactUser is a Part that evaluates rules of more kinds than K8 does: what they name is
+// fetched with the facts of K8.
+type FactUser interface{ RuleKinds() []constitution.On }
+
+// Noter is a Part that has something for the caller, in Outcome.Verdicts.
+type Noter interface{ Note() json.RawMessage }
 
 // Fetcher is a Part that needs I/O, or a crossing of its own, right before a gate. An error
 // denies there. It is not called for a replay. For a request that is only looked at it reads,
@@ -126,10 +142,12 @@ type Claims struct {
 	Raised []Raise
 }
 
-// Raise adds Amount, 0 or more, to the limit of the draws of that counter and window.
+// Raise adds Amount, 0 or more, to the limit of the draws of that counter and window, and of
+// that name if it has one.
 type Raise struct {
 	Key    string
 	Window int64
+	Name   string
 	Amount int64
 }
 
@@ -145,6 +163,12 @@ type Recaller interface {
 	Recall(record json.RawMessage) (Part, error)
 }
 
+// Starter looks after its rows before the first crossing, such as those that an earlier
+// version wrote.
+type Starter interface {
+	OnStart(tx FeatureTx) error
+}
+
 // BeginHook takes part in the transaction that begins a crossing, after its leaf, if the
 // feature has a part in it. It may refuse (Refuse), or ask that the crossing be evaluated
 // again (ErrAgain); either undoes the transaction, as any other error does, which denies.
@@ -153,7 +177,8 @@ type BeginHook interface {
 }
 
 // EntryHook takes part in the transaction of every entry but a replay's: of what a
-// crossing came to, of a denial, of a hold that ended, and of what recovery closes. It
+// crossing came to, of a denial, of a hold that ended, and of what recovery closes; after
+// its leaf, of a denial before it. It
 // works from the record; the part is nil after a restart. It has
 // HookTime. A failure leaves the entry as it is without the hook, stops the agent, and
 // delivers the entry to the hook again until it succeeds.
@@ -193,13 +218,27 @@ type FeatureTx interface {
 	Event(e Event) error
 	// Raise delivers a signal to the handlers, after the one that is being delivered.
 	Raise(s signal.Signal) error
-	// Stop puts a stop in place, and returns its ID. Lift lifts one of the feature's.
+	// Stop puts a stop in place, and returns its ID. Lift lifts one of the feature's,
+	// Reword gives one another Why.
 	Stop(s Stop) (string, error)
 	Lift(tenant, id string) error
+	Reword(tenant, id, why string) error
+	// OpenReview asks a person about what is shown. fill completes the review: who asks,
+	// of whom and why. domain begins what its exact hash is over.
+	OpenReview(about, domain string, shown any, fill func(*review.Review)) (*review.Review, error)
+	// WaitingReviews returns those about an agent that wait for an answer.
+	WaitingReviews(tenant, agent string, about ...string) ([]review.Review, error)
+	// PauseAgent pauses an agent that runs, for what a review asks about, and records e
+	// with why. If cut, its crossings in progress are cut after the commit.
+	PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e Event) (paused bool, err error)
+	// EndChain has every request of the chain refused permanently; ErrExists if it has
+	// ended already.
+	EndChain(tenant, chain string, e EndedChain) error
 	// Later leaves a task for the feature's React.
 	Later(t Task) error
-	// Notify tells people, after the commit.
+	// Notify tells people, and After runs fn, after the commit.
 	Notify(n Notice)
+	After(fn func())
 }
 
 // Host is what a feature may do outside of a crossing.
@@ -207,18 +246,45 @@ type Host interface {
 	View(ctx context.Context, fn func(Reader) error) error
 	// Commit writes rows, events, stops, signals and tasks in one transaction.
 	Commit(ctx context.Context, fn func(FeatureTx) error) error
+	// CommitSigned is Commit on a person's word of that act, which it uses up.
+	CommitSigned(signed operator.Signed, act string, fn func(FeatureTx, *Word) error) error
 	// Stop arms a stop, cuts what it stops if it says so, and makes it durable. If it
 	// cannot be written it remains until a restart.
 	Stop(ctx context.Context, s Stop) (string, error)
 	// Cross makes a crossing at one of the feature's Boundaries. In Fetch it belongs to
 	// the crossing that is evaluated.
 	Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error)
+	// Within returns a context in which Cross belongs to that crossing and flow.
+	Within(ctx context.Context, crossing, correlation string) context.Context
+	// Halt halts everything, for a condition; Halted reports whether it is halted.
+	Halt(condition watch.Name, who, why string) (cut int, err error)
+	Halted() bool
+	// RecordError returns err as what could not be recorded.
+	RecordError(err error) error
 	// Redact returns JSON without what records must not hold; Quote returns at most n
 	// bytes of such a text.
 	Redact(json []byte) ([]byte, error)
 	Quote(text string, n int) string
 	Log() *slog.Logger
+	Now() time.Time
+	Observer() Observer
 }
+
+// Word is what a person said.
+type Word struct {
+	operator.Statement
+	signed operator.Signed
+	k      *Kernel
+}
+
+// Data returns the statement as an event keeps it, so that it can be verified later.
+func (w *Word) Data() map[string]any { return said(w.Statement, w.signed) }
+
+// CheckTenant refuses a statement about another tenant.
+func (w *Word) CheckTenant(tenant string) error { return sameTenant(w.Statement, tenant) }
+
+// CheckSince refuses a statement from before what it lifts was as it is.
+func (w *Word) CheckSince(at time.Time) error { return w.k.saidSince(w.Statement, at) }
 
 // Refuse returns the error by which a BeginHook refuses.
 func Refuse(op holdfast.Opinion) error {
@@ -244,6 +310,7 @@ type feature struct {
 	handles SignalHandler
 	reacts  Reactor
 	recalls Recaller
+	starts  Starter
 }
 
 func newFeature(f Feature) *feature {
@@ -256,14 +323,13 @@ func newFeature(f Feature) *feature {
 	out.handles, _ = f.(SignalHandler)
 	out.reacts, _ = f.(Reactor)
 	out.recalls, _ = f.(Recaller)
+	out.starts, _ = f.(Starter)
 	return out
 }
 
 // features are those of a kernel, in the order of the composition.
 type features struct {
 	all []*feature
-	// hurries says that the entry hook of one writes what gates read.
-	hurries bool
 }
 
 // makeFeatures makes the features of a kernel.
@@ -276,10 +342,16 @@ func (k *Kernel) makeFeatures(make []func(Host) Feature) error {
 			return fmt.Errorf("invalid feature name %q: expected letters, and no other feature's name", f.spec.Name)
 		}
 		k.features.all = append(k.features.all, f)
-		k.features.hurries = k.features.hurries || f.enters != nil && slices.ContainsFunc(f.spec.Tables,
-			func(d *table.Def) bool { return d.Gates })
 	}
 	return nil
+}
+
+// mustHurry reports whether the entry hook of a feature writes, for that entry, what gates read.
+func (k *Kernel) mustHurry(e *ledger.Entry) bool {
+	return slices.ContainsFunc(k.features.all, func(f *feature) bool {
+		return f.enters != nil && (f.filters == nil || f.filters.WantsEntry(e)) &&
+			slices.ContainsFunc(f.spec.Tables, func(d *table.Def) bool { return d.Gates })
+	})
 }
 
 func isFeatureName(s string) bool {
@@ -289,6 +361,27 @@ func isFeatureName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// Feature returns the feature of that name, or nil.
+func (k *Kernel) Feature(name string) Feature {
+	if f := k.featureNamed(name); f != nil {
+		return f.Feature
+	}
+	return nil
+}
+
+// startFeatures lets the features look after their rows.
+func (k *Kernel) startFeatures(ctx context.Context) error {
+	for _, f := range k.features.all {
+		if f.starts == nil {
+			continue
+		}
+		if err := (&host{k, f}).Commit(ctx, f.starts.OnStart); err != nil {
+			return fmt.Errorf("feature %s: %w", f.spec.Name, err)
+		}
+	}
+	return nil
 }
 
 // featureNamed returns the feature of that name, or nil.
@@ -337,6 +430,31 @@ func (h *host) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdf
 	return &holdfast.Outcome{Boundary: req.Boundary}, fmt.Errorf("cannot cross %.64q: it is not the feature's %s",
 		req.Boundary, h.f.spec.Name)
 }
+
+func (h *host) CommitSigned(signed operator.Signed, act string, fn func(FeatureTx, *Word) error) error {
+	_, err := h.k.runSigned(signed, act, func(s *scope, st operator.Statement, _ operator.Public) error {
+		tx := s.txFor(h.f)
+		defer tx.endHook()
+		return fn(tx, &Word{st, signed, h.k})
+	})
+	return err
+}
+
+func (h *host) Within(ctx context.Context, crossing, correlation string) context.Context {
+	return within(ctx, inside{id: crossing, correlation: correlation, child: true, tasks: &tasks{}})
+}
+
+func (h *host) Halt(condition watch.Name, who, why string) (int, error) {
+	return h.k.haltFor(condition, who, why)
+}
+
+func (h *host) Halted() bool { return h.k.asked() != nil }
+
+func (h *host) RecordError(err error) error { return walError(err) }
+
+func (h *host) Now() time.Time { return h.k.now() }
+
+func (h *host) Observer() Observer { return h.k.observer }
 
 func (h *host) Stop(ctx context.Context, s Stop) (string, error) {
 	return h.k.stopNow(ctx, h.f.spec.Name, s)

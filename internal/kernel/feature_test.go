@@ -103,7 +103,7 @@ type ruled struct {
 	claims kernel.Claims
 }
 
-func (p ruled) Evaluate(g holdfast.Gate, _ *kernel.View) holdfast.Opinion {
+func (p ruled) Evaluate(_ context.Context, g holdfast.Gate, _ *kernel.View) holdfast.Opinion {
 	switch p.Text {
 	case "deny":
 		return holdfast.Opinion{Verdict: holdfast.Deny, Kind: holdfast.KindPermission, Why: "the row says so",
@@ -206,7 +206,7 @@ func TestFeatureWithoutOpinionDenies(t *testing.T) {
 
 type opinion func() holdfast.Opinion
 
-func (o opinion) Evaluate(holdfast.Gate, *kernel.View) holdfast.Opinion { return o() }
+func (o opinion) Evaluate(context.Context, holdfast.Gate, *kernel.View) holdfast.Opinion { return o() }
 
 // TestFeatureClaimsFromK3: a feature's own counter is reserved and settled with the others.
 func TestFeatureClaimsFromK3(t *testing.T) {
@@ -319,14 +319,14 @@ type atK8 struct {
 	do func()
 }
 
-func (p atK8) Evaluate(g holdfast.Gate, v *kernel.View) holdfast.Opinion {
+func (p atK8) Evaluate(ctx context.Context, g holdfast.Gate, v *kernel.View) holdfast.Opinion {
 	if g == holdfast.K8 {
 		p.do()
 	}
 	if p.Part == nil {
 		return holdfast.Opinion{Verdict: holdfast.Allow}
 	}
-	return p.Part.Evaluate(g, v)
+	return p.Part.Evaluate(ctx, g, v)
 }
 
 // TestFeatureCannotKeepAnAgentFromBeingStopped: a handler that errors, panics or hangs at

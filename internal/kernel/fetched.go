@@ -27,16 +27,12 @@ func (j *judgement) fetchFacts(ctx context.Context) {
 	if j.contract == nil || j.doc == nil {
 		return
 	}
-	on := []constitution.On{constitution.OnRequest}
-	if j.submission != nil {
-		on = append(on, constitution.OnGoal, constitution.OnSubtask, constitution.OnGraph)
-	}
 	if d := j.req.Deadline; !d.IsZero() {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, d)
 		defer stop()
 	}
-	j.fetched, j.keptFetched = j.fetchNamed(ctx, j.pol.Rules.Facts(j.req.Boundary, on...))
+	j.fetched, j.keptFetched = j.fetchNamed(ctx, j.pol.Rules.Facts(j.req.Boundary, j.ruleKinds()...))
 }
 
 // fetchForOutput fetches those of the rules on what came out, and of the

@@ -49,10 +49,10 @@ func judgeAll(ctx context.Context, j *judgement, all bool) {
 			j.opinions = append(j.opinions, op) // the document redacts before it counts
 			return
 		}
-		j.fetchParts(ctx, g.name)
 		if g.name == holdfast.K8 {
 			j.fetchFacts(ctx)
 		}
+		j.fetchParts(ctx, g.name)
 		op := ask(ctx, g, j)
 		if no, denied := j.atDoor(g.name); denied && op.Verdict != holdfast.Deny {
 			op = no
@@ -80,7 +80,7 @@ func ask(ctx context.Context, g gate, j *judgement) (op holdfast.Opinion) {
 		}
 	}()
 	j.reason = ""
-	op = j.joinOpinions(g.name, g.judge(ctx, j))
+	op = j.joinOpinions(ctx, g.name, g.judge(ctx, j))
 	if op.Verdict != holdfast.Deny && j.k.now().Sub(start) > gateTime {
 		return deny(g.name, holdfast.KindTimeout, "the gate took longer than "+gateTime.String(), "")
 	}

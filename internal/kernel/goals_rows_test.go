@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
@@ -59,7 +60,7 @@ func TestGoals_004_10000_subtasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, _ := goalsWorld(t, t.TempDir(), "", func(c *kernel.Config, _ *world) { c.Policy.Goals = f })
+	w, _ := goalsWorld(t, t.TempDir(), "", func(c *kernel.Config, _ *world) { c.Policy.Sections = map[string]any{goal.Name: f} })
 	testgrowth.Linear(t, goalrule.MaxSubTasks, func(n int) func() {
 		text := chain(n)
 		return func() {
@@ -152,23 +153,23 @@ func TestGoals_finding_4_4_9_warnings_and_overrides(t *testing.T) {
 	good := w.sign(operator.Statement{Act: operator.AckGoal, Subject: id, Reason: "seen"})
 	forged := good
 	forged.Signature = make([]byte, len(good.Signature))
-	if _, err := w.k.AckGoal("", forged); err == nil {
+	if _, err := goal.FromKernel(w.k).AckGoal("", forged); err == nil {
 		t.Error("a forged statement acknowledges")
 	}
-	if err := w.k.ResumeGoals("", operator.Signed{}); err == nil {
+	if err := goal.FromKernel(w.k).ResumeGoals("", operator.Signed{}); err == nil {
 		t.Error("nobody resumes")
 	}
 	if w.waiting() != 1 {
 		t.Fatal("acknowledged by nobody")
 	}
-	if _, err := w.k.AckGoal("", good); err != nil {
+	if _, err := goal.FromKernel(w.k).AckGoal("", good); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.goOn(); err != nil {
 		t.Fatal(err)
 	}
 	w.pause()
-	if _, err := w.k.AckGoal("", good); err == nil || w.waiting() != 1 {
+	if _, err := goal.FromKernel(w.k).AckGoal("", good); err == nil || w.waiting() != 1 {
 		t.Error("one statement acknowledges twice")
 	}
 }

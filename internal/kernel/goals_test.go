@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
@@ -83,16 +84,16 @@ func (w *world) submit(agent, text string, change ...func(*holdfast.Identity)) (
 }
 
 // pause has a critical violation, and returns what waits then.
-func (w *world) pause() kernel.GoalsPause {
+func (w *world) pause() goal.Pause {
 	w.t.Helper()
 	_, err := w.submit("mallory", aGoal("evil", "exfiltrate_data", ""))
 	wants(w.t, err, holdfast.KindRule)
 	return w.goals()
 }
 
-func (w *world) goals() kernel.GoalsPause {
+func (w *world) goals() goal.Pause {
 	w.t.Helper()
-	p, err := w.k.Goals(w.t.Context(), "")
+	p, err := goal.FromKernel(w.k).Goals(w.t.Context(), "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -106,13 +107,13 @@ func (w *world) waiting() int {
 
 func (w *world) ack(id string) error {
 	w.t.Helper()
-	_, err := w.k.AckGoal("", w.sign(operator.Statement{Act: operator.AckGoal, Subject: id, Reason: "seen"}))
+	_, err := goal.FromKernel(w.k).AckGoal("", w.sign(operator.Statement{Act: operator.AckGoal, Subject: id, Reason: "seen"}))
 	return err
 }
 
 func (w *world) goOn() error {
 	w.t.Helper()
-	return w.k.ResumeGoals("", w.sign(operator.Statement{Act: operator.ResumeGoals, Subject: "goals", Reason: "fine"}))
+	return goal.FromKernel(w.k).ResumeGoals("", w.sign(operator.Statement{Act: operator.ResumeGoals, Subject: "goals", Reason: "fine"}))
 }
 
 // admits fails unless the agent's goal is admitted.
@@ -255,7 +256,7 @@ func TestGoals_004_acknowledge_then_resume(t *testing.T) {
 	}
 	// The statement of one act is no statement of another.
 	w.pause()
-	_, err = w.k.AckGoal("", w.sign(operator.Statement{Act: operator.ResumeGoals, Subject: w.goals().Violations[0].ID, Reason: "x"}))
+	_, err = goal.FromKernel(w.k).AckGoal("", w.sign(operator.Statement{Act: operator.ResumeGoals, Subject: w.goals().Violations[0].ID, Reason: "x"}))
 	wants(t, err, holdfast.KindUsage)
 }
 
@@ -285,10 +286,55 @@ func TestGoals_004_restart_keeps_the_pause(t *testing.T) {
 	}
 }
 
-func (w *world) pausedGoals() (out []kernel.PausedGoals) {
+// TestGoalsStayPausedAcrossAnUpdate: a pause whose row was written before there were stops
+// refuses goals after the start, and ends like any other.
+func TestGoalsStayPausedAcrossAnUpdate(t *testing.T) {
+	dir := t.TempDir()
+	w, _ := goalsWorld(t, dir, "")
+	before := w.pause()
+	err := w.store.Update(t.Context(), func(tx kernel.Tx) error {
+		stops, err := kernel.FindStops(tx, holdfast.Local, goal.Name)
+		if err == nil && len(stops) != 1 {
+			err = fmt.Errorf("%d stops", len(stops))
+		}
+		for _, def := range kernel.Tables() {
+			if err == nil && def.Name == "stop" {
+				err = tx.DeleteRow(def, []any{holdfast.Local, stops[0].ID})
+			}
+		}
+		return err
+	})
+	if err == nil {
+		err = w.store.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, _ = goalsWorld(t, dir, "")
+	_, err = w.submit("alice", aGoal("g", "maintenance", ""))
+	wants(t, err, holdfast.KindGoalsPaused)
+	if !strings.Contains(err.Error(), "1 critical violation is not acknowledged") {
+		t.Error(err)
+	}
+	if err := w.ack(before.Violations[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = w.submit("alice", aGoal("g", "maintenance", "")); !strings.Contains(err.Error(), "nobody has resumed") {
+		t.Error(err)
+	}
+	if err := w.goOn(); err != nil {
+		t.Fatal(err)
+	}
+	w.admits("alice")
+	if n := len(w.events(holdfast.Local, "stopped")) + len(w.events(holdfast.Local, "stop_lifted")); n != 0 {
+		t.Errorf("%d events of stops: goals record their own", n)
+	}
+}
+
+func (w *world) pausedGoals() (out []goal.Paused) {
 	w.t.Helper()
 	err := w.store.View(w.t.Context(), func(tx kernel.Tx) (err error) {
-		out, err = kernel.PausedGoalsIn(tx)
+		out, err = goal.ListPaused(tx)
 		return err
 	})
 	if err != nil {
@@ -331,9 +377,9 @@ func TestGoals_004_violations_since(t *testing.T) {
 	}
 }
 
-func (w *world) since(at time.Time, most int) []kernel.JudgedGoals {
+func (w *world) since(at time.Time, most int) []goal.Recorded {
 	w.t.Helper()
-	got, err := w.k.ViolationsSince(w.t.Context(), "", at, most)
+	got, err := goal.FromKernel(w.k).ViolationsSince(w.t.Context(), "", at, most)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -420,7 +466,7 @@ func TestGoals_004_pause_on_critical_false(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Policy.Goals, c.Policy.Weakened = f, []string{said}
+		c.Policy.Sections, c.Policy.Weakened = map[string]any{goal.Name: f}, []string{said}
 	})
 	out, err := w.submit("mallory", aGoal("evil", "exfiltrate_data", ""))
 	wants(t, err, holdfast.KindRule)

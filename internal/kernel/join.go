@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -37,7 +38,7 @@ type participation struct {
 
 // joinFeatures asks the features for their parts, and takes over what these claim.
 func (j *judgement) joinFeatures(tx Tx) error {
-	if j.contract == nil || j.responding {
+	if j.contract == nil || j.isUnruled() {
 		return nil
 	}
 	for _, f := range j.k.features.all {
@@ -66,7 +67,7 @@ func (j *judgement) joinFeatures(tx Tx) error {
 }
 
 func (j *judgement) featureView() View {
-	return View{Who: j.who, Token: j.req.Token, Agent: j.agent, Contract: &j.contract.Contract, Doc: j.doc,
+	return View{Boundary: j.req.Boundary, Who: j.who, Token: j.req.Token, Agent: j.agent, Contract: &j.contract.Contract, Doc: j.doc,
 		Extra: j.beside, Size: len(j.req.Payload) + len(j.req.Beside), Exact: j.exact(), Risk: j.risk(), Now: j.now,
 		Draws: j.draws, Looks: j.looks}
 }
@@ -98,7 +99,7 @@ func (j *judgement) addClaims(feature string, c Claims) error {
 			return fmt.Errorf("feature %s: a limit that is raised by %d", feature, r.Amount)
 		}
 		for i := range j.draws {
-			if d := &j.draws[i]; d.Key == r.Key && d.Window == r.Window {
+			if d := &j.draws[i]; d.Key == r.Key && d.Window == r.Window && (r.Name == "" || r.Name == d.Name) {
 				d.Limit = budget.AddCapped(d.Limit, r.Amount)
 			}
 		}
@@ -140,6 +141,27 @@ func (j *judgement) fetchPart(ctx context.Context, of *feature, f Fetcher, g hol
 	return f.Fetch(ctx, g, j.viewOf(of))
 }
 
+// ruleKinds returns the kinds of rules that are evaluated for the request.
+func (j *judgement) ruleKinds() []constitution.On {
+	on := []constitution.On{constitution.OnRequest}
+	for _, p := range j.joinedParts() {
+		if u, ok := p.part.(FactUser); ok {
+			on = append(on, u.RuleKinds()...)
+		}
+	}
+	return on
+}
+
+// findNote returns what a part has for the caller.
+func (j *judgement) findNote() json.RawMessage {
+	for _, p := range j.joinedParts() {
+		if n, ok := p.part.(Noter); ok {
+			return n.Note()
+		}
+	}
+	return nil
+}
+
 // answered reports whether a person has answered exactly this request.
 func (j *judgement) answered() bool {
 	if j.review == nil || j.bookErr != nil {
@@ -151,12 +173,14 @@ func (j *judgement) answered() bool {
 
 // joinOpinions returns the opinion of a gate: its own and those of the features' parts. The
 // most severe one leads, and is given the reasons of those after it that do not outrank it.
-func (j *judgement) joinOpinions(g holdfast.Gate, op holdfast.Opinion) holdfast.Opinion {
-	if j.feats != nil && !j.exemptsParts(g) {
-		for i := range j.feats.parts {
-			if p := &j.feats.parts[i]; op.Verdict != holdfast.Deny && slices.Contains(p.f.spec.Gates, g) {
-				op = j.joinOpinion(op, j.evaluatePart(g, p))
-			}
+// What the gate denies is evaluated by no part, except next to the rules of K8.
+func (j *judgement) joinOpinions(ctx context.Context, g holdfast.Gate, op holdfast.Opinion) holdfast.Opinion {
+	if j.feats == nil || j.exemptsParts(g) || op.Verdict == holdfast.Deny && !(g == holdfast.K8 && j.ruled) {
+		return op
+	}
+	for i := range j.feats.parts {
+		if p := &j.feats.parts[i]; slices.Contains(p.f.spec.Gates, g) {
+			op = j.joinOpinion(op, j.evaluatePart(ctx, g, p))
 		}
 	}
 	return op
@@ -178,12 +202,12 @@ func (j *judgement) exemptsParts(g holdfast.Gate) bool {
 	return g == holdfast.K7 && (j.replay != nil || j.own != nil && j.own.Unasked != "")
 }
 
-func (j *judgement) evaluatePart(g holdfast.Gate, p *joined) holdfast.Opinion {
+func (j *judgement) evaluatePart(ctx context.Context, g holdfast.Gate, p *joined) holdfast.Opinion {
 	if p.err != nil {
 		return deny(g, holdfast.KindOf(p.err), "the feature "+p.f.spec.Name+" failed: "+j.k.quote(p.err.Error(), 256), "")
 	}
-	j.feats.view.Facts = j.facts()
-	op := p.part.Evaluate(g, j.viewOf(p.f))
+	j.feats.view.Facts, j.feats.view.Granted = j.facts(), j.granted
+	op := p.part.Evaluate(ctx, g, j.viewOf(p.f))
 	op.Gate, op.Rule = g, cmp.Or(op.Rule, p.f.spec.Name)
 	if op.Verdict == holdfast.Deny && op.Why == "" {
 		op.Why = "the feature " + p.f.spec.Name + " gave no opinion"
@@ -194,6 +218,7 @@ func (j *judgement) evaluatePart(g holdfast.Gate, p *joined) holdfast.Opinion {
 // joinOpinion joins the opinion of a part to that of its gate so far.
 func (j *judgement) joinOpinion(op, more holdfast.Opinion) holdfast.Opinion {
 	switch {
+	case op.Verdict == holdfast.Deny:
 	case holdfast.Worst(op.Verdict, more.Verdict) != op.Verdict:
 		j.reason = ""
 		return more
@@ -251,7 +276,7 @@ func Recall(fs []Feature, facts []ledger.FeatureFacts, v *View) ([]Recalled, err
 		}
 		again := Recalled{Feature: r.Name}
 		for _, g := range fs[i].Spec().Gates {
-			op := part.Evaluate(g, v)
+			op := part.Evaluate(context.Background(), g, v)
 			op.Gate = g
 			again.Opinions = append(again.Opinions, op)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/contract"
-	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/history"
 	"github.com/holdfast-dev/holdfast/internal/policy/pricing"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -29,13 +28,11 @@ type judgement struct {
 	now, at time.Time
 	// looks says that nothing is to come of it; by whom it is, and whether its caller acts
 	// itself.
-	looks      bool
-	own        *Reserved // of a feature's own crossing
-	responding bool      // Holdfast's own answer to a finding
-	leased     bool
+	looks  bool
+	own    *Reserved // of a feature's own crossing
+	leased bool
 
 	opinions []holdfast.Opinion
-	stops    stopping       // what the transaction of its entry stops
 	feats    *participation // nil if no feature joins crossings
 	tasks    *tasks         // of the crossing; nil if it is only looked at
 
@@ -48,7 +45,6 @@ type judgement struct {
 	replayFacts
 	humanFacts
 	ruleFacts
-	goalFacts
 }
 
 // schemaFacts are those of K1: the request as made (D5).
@@ -72,7 +68,7 @@ type callerFacts struct {
 	branch   branch // of the agent's tree, at the request's place
 	revoked  bool
 	granted  token.Set
-	chain    *endedChain // that a budget ended, or nil
+	chain    *EndedChain // that a budget ended, or nil
 }
 
 // roomFacts are those of K3.
@@ -129,18 +125,10 @@ type ruleFacts struct {
 	fetched, fetchedOut  map[string]constitution.Fetched
 	keptFetched, keptOut []ledger.Fetched // of them, in the record
 	spoke                []constitution.Finding
+	ruled                bool                 // the rules were evaluated
 	sights               []constitution.Sight // what past functions see of the request
 	asks                 constitution.History // nil until K8 is evaluated
 	ticket               *history.Ticket      // nil for a request that is only looked at
-}
-
-// goalFacts are those of goal/admit, at K1 and K8.
-type goalFacts struct {
-	submission *goalrule.Submission // nil elsewhere
-	goalErr    error
-	goals      GoalsPause
-	verdicts   []goalrule.Verdict
-	paused     []CriticalViolation // those for which goals were paused
 }
 
 // verdict is the worst of the opinions; with a gate missing it is Deny.
@@ -154,6 +142,10 @@ func (j *judgement) verdict() holdfast.Verdict {
 	}
 	return holdfast.Worst(vs...)
 }
+
+// isUnruled reports whether the request is Holdfast's own, which nothing but permission,
+// ledger and halt may keep from being made.
+func (j *judgement) isUnruled() bool { return j.own != nil && j.own.Unruled != "" }
 
 // asked says whether a gate was asked, and its verdict.
 func (j *judgement) asked(g holdfast.Gate) (holdfast.Verdict, bool) {

@@ -34,11 +34,6 @@ func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 	if err := c.Names.Check(j.doc.Value()); err != nil {
 		return refusal(holdfast.K1, "INVALID", err)
 	}
-	if j.goalErr != nil {
-		op := refusal(holdfast.K1, "INVALID", j.goalErr)
-		op.Kind = holdfast.KindValidation
-		return op
-	}
 	if c.Input == nil {
 		return allow(holdfast.K1, "VALID", noneDeclared, "the payload is well-formed JSON")
 	}

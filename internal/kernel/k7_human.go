@@ -20,8 +20,8 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	if c == nil {
 		return deny(holdfast.K7, holdfast.KindValue, "an unlisted boundary has no operation type and no threshold", "")
 	}
-	if j.responding {
-		return allow(holdfast.K7, "PASS", c.Source, "it is Holdfast's own answer, which is put to nobody")
+	if j.isUnruled() {
+		return allow(holdfast.K7, "PASS", c.Source, j.own.Unasked)
 	}
 	risk := j.risk()
 	if risk == holdfast.Prohibited {

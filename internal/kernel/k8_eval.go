@@ -24,8 +24,8 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.contract.PredicateErr != nil {
 		return refusal(holdfast.K8, "PREDICATE_NOT_FOUND", j.contract.PredicateErr)
 	}
-	if j.responding {
-		return allow(holdfast.K8, "READY", j.contract.Source, "it is Holdfast's own answer, which no rule may keep from being given")
+	if j.isUnruled() {
+		return allow(holdfast.K8, "READY", j.contract.Source, j.own.Unruled)
 	}
 	if ownfile.IsNamed(j.doc.Value(), j.pol.Own) {
 		op := deny(holdfast.K8, holdfast.KindRule, "the request names Holdfast's own files", "nothing that an agent does may touch the state directory or the configuration")
@@ -45,18 +45,8 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
 	}
 	j.spoke = append(j.spoke, found...)
-	op := j.ruleOpinion(found)
-	if j.submission == nil {
-		return op
-	}
-	j.judgeGoals(ctx)
-	if ctx.Err() != nil {
-		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
-	}
-	if no := j.goalOpinion(); no != nil && op.Verdict != holdfast.Deny {
-		return *no
-	}
-	return op
+	j.ruled = true
+	return j.ruleOpinion(found)
 }
 
 // ruleOpinion makes one opinion of several findings; the worst one leads.

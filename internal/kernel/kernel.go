@@ -15,6 +15,10 @@
 // Ports (ports.go) are questions that one feature answers: which contract is active for a tool
 // of a server, who asks within an agent, and what is kept before an action. The packages below
 // this one have a subject each and know no Kernel: past, record and deadline.
+//
+// What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
+// chain is a row and no stop, because there may be any number of them; a paused agent is a
+// state of its record, which every reader of agents shows.
 package kernel
 
 import (
@@ -116,7 +120,6 @@ type Kernel struct {
 	lineageHost *host
 	flights     flights
 	fled        fled
-	blocks      blocks
 	stopped     stops
 	features    features
 	reacting    chan struct{} // one React at a time

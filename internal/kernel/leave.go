@@ -190,7 +190,7 @@ func (c *crossing) close(end *ending) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
 		defer cancel()
 		update := k.store.Update
-		if c.unwaited(end, used) {
+		if c.unwaited(end, e, used) {
 			update = k.store.UpdateUnhurried
 		}
 		err = k.runInScopeOf(ctx, update, func(tx *scope) error {
@@ -214,7 +214,6 @@ func (c *crossing) close(end *ending) error {
 			}
 			return tx.runEntryHooks(j.joinedParts(), e)
 		})
-		k.tellStops(j, err)
 		err = walError(err)
 	}
 	if err == nil && end.unstarted {
@@ -234,9 +233,9 @@ func (c *crossing) close(end *ending) error {
 // it, and nothing stands in its transaction but what it says of an act that went
 // well. Nothing is given back by it either, which the next request's gates, that
 // look at what is committed, might refuse for.
-func (c *crossing) unwaited(end *ending, used []int64) bool {
+func (c *crossing) unwaited(end *ending, e *ledger.Entry, used []int64) bool {
 	j := c.j
-	if !j.req.Unwaited || c.k.features.hurries || end.err != nil || end.violation != nil || end.news != nil ||
+	if !j.req.Unwaited || c.k.mustHurry(e) || end.err != nil || end.violation != nil || end.news != nil ||
 		j.scope != "" || j.approved || j.byRule != nil || c.parent.child || j.mayStop(used) {
 		return false
 	}
@@ -378,20 +377,15 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 				return err
 			}
 		}
-		if err := k.goalsJudged(tx, j, false); err != nil {
+		if err := tx.runEntryHooks(j.joinedParts(), e); err != nil {
 			return err
 		}
 		if err := k.refusedBy(tx, j, op); err != nil {
 			return err
 		}
-		if err := k.appendEntry(tx, e, leaf); err != nil {
-			return err
-		}
-		return tx.runEntryHooks(j.joinedParts(), e)
+		return k.appendEntry(tx, e, leaf)
 	})
-	k.tellStops(j, err)
 	if err == nil {
-		c.tellGoals(false)
 		c.count(holdfast.Deny, op.Gate, ledger.Denied, e)
 	}
 	if err == nil && op.Kind == holdfast.KindApprovalTimeout && j.review != nil {

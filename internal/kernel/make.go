@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -50,11 +49,9 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 	if by != nil && strings.HasPrefix(req.Boundary, by.Prefix) {
 		j.own = by
 	}
-	j.responding = by == byResponse && j.own != nil
-	if !j.responding {
+	if !j.isUnruled() {
 		j.classify()
 	}
-	j.readGoals()
 	return j, nil
 }
 
@@ -98,7 +95,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	}
 	j.scope = replayScope(j)
 	j.setPrice(ctx)
-	if j.contract != nil && !j.responding && j.priceErr == nil { // what has no price is refused, whatever room there is
+	if j.contract != nil && !j.isUnruled() && j.priceErr == nil { // what has no price is refused, whatever room there is
 		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
 			Who: j.who, Within: j.branch.ids(), Boundary: j.req.Boundary, Consumes: j.consumes(),
 			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})
@@ -166,14 +163,8 @@ func (j *judgement) read(tx Tx) error {
 	if err := j.readChain(tx); err != nil {
 		return err
 	}
-	if j.roomErr = j.readGrants(tx); j.roomErr == nil {
-		j.roomErr = j.peek(tx)
-	}
-	if j.req.Boundary != goalrule.Boundary {
-		return nil
-	}
-	j.goals, _, err = readPause(tx, j.who.Tenant)
-	return err
+	j.roomErr = j.peek(tx)
+	return nil
 }
 
 // mayHold says whether a review can matter to this request at all.
@@ -181,7 +172,7 @@ func (j *judgement) mayHold() bool {
 	if j.contract == nil || j.doc == nil {
 		return false
 	}
-	return j.mayHoldByFeature() || j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
+	return j.mayHoldByFeature() || j.risk() == holdfast.High || j.pol.holds ||
 		(j.contract.Confidence != "" && j.contract.Confidence != "none")
 }
 
@@ -229,7 +220,7 @@ func (j *judgement) before() *holdfast.Opinion {
 		op := refusal(holdfast.GateHalt, "HALTED", err)
 		return &op
 	}
-	if j.responding {
+	if j.isUnruled() {
 		return nil
 	}
 	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
@@ -242,9 +233,6 @@ func (j *judgement) before() *holdfast.Opinion {
 		if op := j.stopped(); op != nil {
 			return op
 		}
-		if op := j.stopFor(); op != nil {
-			return op
-		}
 	}
 	if r := j.k.reservedFor(j.req.Boundary); r != nil && r != j.own {
 		op := deny(holdfast.K2, holdfast.KindPermission, r.Why, r.Hint)
@@ -254,20 +242,14 @@ func (j *judgement) before() *holdfast.Opinion {
 		op := deny(holdfast.K2, holdfast.KindPermission, "what it changes is put back where it fails (on_error: rollback), which is for what Holdfast carries out", "cross it through a door that acts for its caller")
 		return &op
 	}
-	if j.goals.Paused {
-		op := goalsPaused(&j.goals)
-		return &op
-	}
 	return nil
 }
 
 // reservedFor returns whose boundary it is, or nil. A name that reads the same is as the name.
 func (k *Kernel) reservedFor(boundary string) *Reserved {
 	folded := lookalike.Fold(boundary)
-	for _, r := range []*Reserved{byResponse, byKeeper} {
-		if strings.HasPrefix(folded, r.Prefix) {
-			return r
-		}
+	if strings.HasPrefix(folded, byKeeper.Prefix) {
+		return byKeeper
 	}
 	for _, f := range k.features.all {
 		for i := range f.spec.Boundaries {
@@ -279,10 +261,6 @@ func (k *Kernel) reservedFor(boundary string) *Reserved {
 	return nil
 }
 
-// The kernel's own boundaries.
-var (
-	byResponse = &Reserved{Prefix: respondBoundary, Why: "only Holdfast itself answers what is out of the ordinary",
-		Hint: "anybody may stop an agent with `holdfast agent pause`, or everything with `holdfast halt`"}
-	byKeeper = &Reserved{Prefix: keepBoundary, Why: "only Holdfast itself keeps versions and puts them back",
-		Hint: "a person may, with `holdfast snapshot take` and `holdfast rollback`"}
-)
+// byKeeper is the kernel's own boundary.
+var byKeeper = &Reserved{Prefix: keepBoundary, Why: "only Holdfast itself keeps versions and puts them back",
+	Hint: "a person may, with `holdfast snapshot take` and `holdfast rollback`"}

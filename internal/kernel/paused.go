@@ -10,7 +10,7 @@ import (
 // for it is told what that is and where it is answered.
 func (k *Kernel) pauseFor(a *holdfast.Agent, r *review.Review) {
 	a.State, a.Why = holdfast.AgentPaused, k.pausedFor(r)
-	a.Condition, a.Review = string(conditionOf(r)), r.ID
+	a.Condition, a.Review = string(ConditionOf(r)), r.ID
 }
 
 // pauseBy stops an agent on somebody's word.
@@ -23,8 +23,8 @@ func letGo(a *holdfast.Agent) {
 	a.State, a.Why, a.Condition, a.Review = holdfast.AgentRunning, "", "", ""
 }
 
-// conditionOf is what a review that paused an agent asks about, in watch's words.
-func conditionOf(r *review.Review) watch.Name {
+// ConditionOf returns what a review that paused an agent asks about, in watch's words.
+func ConditionOf(r *review.Review) watch.Name {
 	switch r.About {
 	case review.AboutEscape:
 		return watch.Escape

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/contract"
-	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -43,9 +42,6 @@ type Policy struct {
 	Risks []review.Pattern
 	// Sections are those of the features, by name, for their Prepare.
 	Sections map[string]any
-	// Goals is the SafetyFilter; nil is the one with the specification's
-	// defaults.
-	Goals *goalrule.Filter
 	// ReplayFor is how long a settled result can be given back, at most and
 	// by default 24 h (D10). ErasePartsAfter is how long the erasable parts
 	// of records are kept; 0 keeps them (D14).
@@ -108,10 +104,8 @@ func (p *Policy) replayFor() time.Duration {
 type policy struct {
 	*Policy
 	contracts *contract.Set
-	holds     bool // a rule may hold a request for a person
-	asks      bool // a rule on goals may hold a submission for one
-	outputs   bool // there may be rules on outputs
-	goals     *goalrule.Filter
+	holds     bool           // a rule may hold a request for a person
+	outputs   bool           // there may be rules on outputs
 	prepared  map[string]any // of the features, by name
 }
 
@@ -126,13 +120,6 @@ func prepare(p *Policy) (*policy, error) {
 		}
 		own.Rules = none
 	}
-	if own.Goals == nil {
-		usual, err := goalrule.New(goalrule.Defaults())
-		if err != nil {
-			return nil, err
-		}
-		own.Goals = usual
-	}
 	own.Roles = cloneRoles(p.Roles)
 	own.Limits = slices.Clone(p.Limits)
 	if slices.ContainsFunc(own.Limits, func(l budget.Limit) bool { return l.Exceed.Acts() }) {
@@ -144,13 +131,9 @@ func prepare(p *Policy) (*policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &policy{Policy: p, contracts: set, goals: p.Goals}
+	out := &policy{Policy: p, contracts: set}
 	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
 		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
-	})
-	out.asks = anyRule(p.Rules, func(r constitution.Info) bool {
-		return r.On != constitution.OnRequest && r.On != constitution.OnOutput &&
-			r.Severity == constitution.SeverityHold
 	})
 	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	return out, nil

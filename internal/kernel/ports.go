@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 )
 
@@ -62,31 +61,15 @@ func (emptyLineage) Meet(FeatureTx, Named, Place) (Met, error) { return Met{}, n
 // PortHost is the Host of what implements a port.
 type PortHost interface {
 	Host
-	// CommitSigned verifies a person's statement of that act and consumes it in the
-	// transaction of fn. word is the statement as an event keeps it.
-	CommitSigned(signed operator.Signed, act string, fn func(tx FeatureTx, s operator.Statement,
-		word map[string]any) error) (operator.Statement, error)
 	// Contracts returns what configuration lists now.
 	Contracts() *contract.Set
-	Now() time.Time
 	// WakeAll has those who wait for a person look again.
 	WakeAll()
 	// Notify tells people, in words that hold nothing secret.
 	Notify(n Notice)
 }
 
-func (h *host) CommitSigned(signed operator.Signed, act string, fn func(FeatureTx, operator.Statement,
-	map[string]any) error) (operator.Statement, error) {
-	return h.k.runSigned(signed, act, func(tx *scope, s operator.Statement, _ operator.Public) error {
-		own := tx.txFor(h.f)
-		defer own.endHook()
-		return fn(own, s, said(s, signed))
-	})
-}
-
 func (h *host) Contracts() *contract.Set { return h.k.policy.Load().contracts }
-
-func (h *host) Now() time.Time { return h.k.now() }
 
 func (h *host) WakeAll() { h.k.stirAll() }
 

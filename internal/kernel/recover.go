@@ -40,9 +40,12 @@ func (k *Kernel) Recover(refused int64) (Recovery, error) {
 		})
 	})
 	if err == nil {
-		err = k.readStops(ctx)
+		err = k.store.View(ctx, k.loadStops)
 	}
 	if err != nil {
+		return Recovery{}, err
+	}
+	if err := k.startFeatures(ctx); err != nil {
 		return Recovery{}, err
 	}
 	var r Recovery

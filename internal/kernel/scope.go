@@ -28,6 +28,7 @@ type scope struct {
 	// they were given: they are left out.
 	failed map[string]*hookError
 	raised []raisedSignal // by handlers, not delivered yet
+	opened int            // reviews
 	depth  int            // of the signal that is being delivered
 	nested int            // signals in progress
 	// fault is why a stop was not written. It undoes the transaction whatever its feature
@@ -35,7 +36,9 @@ type scope struct {
 	fault error
 
 	notices []Notice
+	after   []func()
 	stops   []Stop // put in place, and armed already
+	changed []Stop // reworded
 	lifted  []Stop
 	tasks   bool
 }
@@ -67,6 +70,12 @@ func (e *hookError) Error() string {
 }
 
 func (e *hookError) Unwrap() error { return e.err }
+
+// stopsAgent reports whether nothing has stopped the agent yet: a signal of a stop, or of an
+// escape, has.
+func (e *hookError) stopsAgent() bool {
+	return e.what == whatEntry || e.what == signal.BudgetExceeded{}.SignalName()
+}
 
 func (e *hookError) skipKey() string {
 	return skipKey(e.feature, e.what, e.tenant, e.agent, e.task.Crossing)
@@ -128,7 +137,7 @@ func (s *scope) recordFailures() error {
 		why := "the feature " + h.feature + " failed at " + h.what
 		data := map[string]any{"level": "CRITICAL", "feature": h.feature, "at": h.what,
 			"problem": s.k.quote(h.err.Error(), 256)}
-		if h.what == whatEntry { // a signal has stopped the agent already
+		if h.stopsAgent() {
 			stop, err := s.stopForFailure(h, why)
 			if err != nil {
 				return err
@@ -173,8 +182,12 @@ func (k *Kernel) afterCommit(s *scope) {
 		}
 	}
 	k.disarmStops(s.lifted)
+	k.rewordStops(s.changed)
 	if len(s.stops)+len(s.lifted) > 0 {
 		k.stir()
+	}
+	for _, fn := range s.after {
+		fn()
 	}
 	for _, n := range s.notices {
 		n.Why = string(k.mask(n.Why))
@@ -488,6 +501,65 @@ func (t *featureTx) Stop(stop Stop) (id string, err error) {
 
 func (t *featureTx) Lift(tenant, id string) error {
 	return t.withScope(func(s *scope) error { return s.liftStop(t.f.spec.Name, tenant, id) })
+}
+
+func (t *featureTx) Reword(tenant, id, why string) error {
+	return t.withScope(func(s *scope) error { return s.rewordStop(t.f.spec.Name, tenant, id, why) })
+}
+
+func (t *featureTx) After(fn func()) {
+	_ = t.withScope(func(s *scope) error { s.after = append(s.after, fn); return nil })
+}
+
+func (t *featureTx) OpenReview(about, domain string, shown any, fill func(*review.Review)) (*review.Review, error) {
+	var r review.Review
+	err := t.withScope(func(s *scope) (err error) {
+		if r, err = s.k.ask(about, domain, shown); err != nil {
+			return err
+		}
+		r.Policy = s.k.policy.Load().Version
+		fill(&r)
+		if err := s.PutReview(r, review.None); err != nil {
+			return err
+		}
+		s.opened++
+		s.after = append(s.after, func() { s.k.stir(r.ID) })
+		s.notices = append(s.notices, Opened(&r))
+		return s.k.event(s.Tx, proposed(&r))
+	})
+	return &r, err
+}
+
+func (t *featureTx) WaitingReviews(tenant, agent string, about ...string) ([]review.Review, error) {
+	return readWith(t, func(tx Tx) ([]review.Review, error) { return attempts(tx, tenant, agent, about...) })
+}
+
+func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e Event) (paused bool, err error) {
+	err = t.withScope(func(s *scope) error {
+		if a.State != holdfast.AgentRunning {
+			return nil // who stopped it before, and why, still counts
+		}
+		s.k.pauseFor(a, r)
+		if err := s.PutAgent(*a); err != nil {
+			return err
+		}
+		paused, e.Data["why"] = true, a.Why
+		s.after = append(s.after, func() {
+			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.Name) +
+				" was paused" + review.SuffixReason(a.Why), Hint: goesOnBy(a)}
+			s.k.flights.cut(cause, func(fl *flight) bool { return cut && fl.of(a.Tenant, a.Name) })
+			s.k.stir()
+		})
+		return s.k.event(s.Tx, e)
+	})
+	return paused, err
+}
+
+func (t *featureTx) EndChain(tenant, chain string, e EndedChain) error {
+	return t.withScope(func(s *scope) error {
+		s.after = append(s.after, func() { s.k.stir() })
+		return endedChains.Insert(s.Tx, chainKey(tenant, chain), e)
+	})
 }
 
 func (t *featureTx) Later(task Task) error {

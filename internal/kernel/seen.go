@@ -155,5 +155,5 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 
 // asksOnly says whether a review asks about an agent that was not paused for it.
 func asksOnly(r review.Review) bool {
-	return r.About == review.AboutAnomaly && r.Boundary != respondBoundary+watch.Pause.String()
+	return r.About == review.AboutAnomaly && r.Boundary != watch.BoundaryPrefix+watch.Pause.String()
 }

@@ -41,6 +41,20 @@ type Stop struct {
 	Until time.Time `json:"until,omitzero"`
 	// Cut also ends crossings in progress.
 	Cut bool `json:"cut,omitempty"`
+	// Recorded says that its feature records by events of its own that it is put in
+	// place and lifted, and shows it.
+	Recorded bool `json:"recorded,omitempty"`
+	// Refusal is how requests are refused, nil as by any stop. With it Why is the whole
+	// reason.
+	Refusal *Refusal `json:"refusal,omitempty"`
+}
+
+// Refusal is how the requests that a stop stops are refused.
+type Refusal struct {
+	Kind  holdfast.Kind `json:"kind"`
+	State string        `json:"state"`
+	Rule  string        `json:"rule,omitempty"`
+	Hint  string        `json:"hint,omitempty"`
 }
 
 // CauseHandlerFailed is the cause of a stop that lasts until a feature's handler succeeds.
@@ -79,6 +93,10 @@ func (k *Kernel) disarmStops(gone []Stop) {
 		return slices.ContainsFunc(gone, func(g Stop) bool { return g.ID == s.ID })
 	})
 }
+
+// oldBlock is how long a stop that ended by itself is kept: a clock that went ahead by a day
+// and comes back finds it.
+const oldBlock = 48 * time.Hour
 
 // loadStops reads the stops at the start.
 func (k *Kernel) loadStops(tx Tx) error {
@@ -129,12 +147,15 @@ func (k *Kernel) dropStops(ctx context.Context) error {
 	}))
 }
 
-// Stops returns the active stops, in the order in which they were put in place.
+// Stops returns the active stops, in the order in which they were put in place, except those
+// that their feature shows.
 func (k *Kernel) Stops() []Stop {
 	k.stopped.mu.RLock()
 	defer k.stopped.mu.RUnlock()
 	now := k.now()
-	return slices.DeleteFunc(slices.Clone(k.stopped.all), func(s Stop) bool { return !s.isActive(now) })
+	return slices.DeleteFunc(slices.Clone(k.stopped.all), func(s Stop) bool {
+		return s.Recorded || !s.isActive(now)
+	})
 }
 
 func (s *Stop) isActive(now time.Time) bool { return s.Until.IsZero() || now.Before(s.Until) }
@@ -160,12 +181,20 @@ func (j *judgement) stopFor() *holdfast.Opinion {
 		if !s.isActive(j.now) || !s.appliesTo(j.who.Tenant, j.who.Intent, j.who.Chain, j.req.Boundary, agents...) {
 			continue
 		}
-		op := deny(holdfast.GateHalt, holdfast.KindPaused, "stopped: "+s.Why,
-			hintOfStop(s))
-		op.State, op.Rule = "STOPPED", "stop/"+s.Cause
-		return &op
+		return s.newRefusal()
 	}
 	return nil
+}
+
+// newRefusal returns how a request is refused.
+func (s *Stop) newRefusal() *holdfast.Opinion {
+	op := deny(holdfast.GateHalt, holdfast.KindPaused, "stopped: "+s.Why, hintOfStop(s))
+	op.State, op.Rule = "STOPPED", "stop/"+s.Cause
+	if r := s.Refusal; r != nil {
+		op = deny(holdfast.GateHalt, r.Kind, s.Why, r.Hint)
+		op.State, op.Rule = r.State, r.Rule
+	}
+	return &op
 }
 
 func hintOfStop(s *Stop) string {
@@ -224,7 +253,7 @@ func (s *scope) writeStop(stop Stop) error {
 		at = holdfast.Local
 	}
 	data, err := s.raiseSignal(signal.Stopped{Tenant: stop.Tenant, Agent: stop.Agent, Stop: stop.ID, Cause: stop.Cause})
-	if err != nil {
+	if err != nil || stop.Recorded {
 		return err
 	}
 	data["stop"], data["cause"], data["why"] = stop.ID, stop.Cause, stop.Why
@@ -243,6 +272,46 @@ func orHoldfast(feature string) string {
 		return "holdfast"
 	}
 	return feature
+}
+
+// rewordStop gives a stop of the feature another Why.
+func (s *scope) rewordStop(feature, tenant, id, why string) error {
+	stop, version, err := stopRows.Get(s.Tx, stopKey{tenant, id})
+	if err != nil {
+		return err
+	}
+	if stop.Feature != feature {
+		return fmt.Errorf("cannot reword the stop %s: it is not the feature's: %w", id, ErrNotFound)
+	}
+	stop.Why = s.k.quote(why, 512)
+	stop.Tenant, stop.ID = tenant, id
+	s.changed = append(s.changed, stop)
+	return stopRows.Replace(s.Tx, stopKey{tenant, id}, stop, version)
+}
+
+func (k *Kernel) rewordStops(changed []Stop) {
+	if len(changed) == 0 {
+		return
+	}
+	k.stopped.mu.Lock()
+	defer k.stopped.mu.Unlock()
+	for _, s := range changed {
+		if i := slices.IndexFunc(k.stopped.all, func(o Stop) bool { return o.ID == s.ID }); i >= 0 {
+			k.stopped.all[i].Why = s.Why
+		}
+	}
+}
+
+// FindStops returns the stops of a tenant and a feature.
+func FindStops(r Reader, tenant, feature string) (out []Stop, err error) {
+	err = stopRows.Scan(r, table.Range{Prefix: []any{tenant}, Limit: maxStops}, func(key stopKey, s Stop, _ int64) error {
+		if s.Feature == feature {
+			s.Tenant, s.ID = key.Tenant, key.ID
+			out = append(out, s)
+		}
+		return nil
+	})
+	return out, err
 }
 
 // liftStop ends a stop of the feature.
@@ -265,7 +334,7 @@ func (s *scope) liftStop(feature, tenant, id string) error {
 	}
 	sig := signal.StopLifted{Tenant: tenant, Agent: stop.Agent, Stop: id, Cause: stop.Cause}
 	data, err := s.raiseSignal(sig)
-	if err != nil {
+	if err != nil || stop.Recorded {
 		return err
 	}
 	data["stop"], data["cause"] = id, stop.Cause

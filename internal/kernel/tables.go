@@ -16,15 +16,9 @@ var (
 	tenantsRules    = table.New[string, ruleIDs]("remembered_tenant", table.Options{Key: "tenant"})
 	ruleTexts       = table.New[string, constitution.Text]("rule_text", table.Options{Key: "rule"})
 
-	goalsPauses = table.New[string, GoalsPause]("goals_pause", table.Options{Key: "tenant", Gates: true})
 	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
 
-	budgetGrants    = table.New[string, granted]("budget_grant", table.Options{Key: "counter", Gates: true})
-	budgetAsked     = table.New[string, askedReview]("budget_asked", table.Options{Key: "counter"})
-	budgetQuestions = table.New[string, spentQuestion]("budget_question", table.Options{Key: "review"})
-	budgetBlocks    = table.New[string, Block]("budget_block", table.Options{Key: "tenant", Gates: true})
-	endedChains     = table.New[string, endedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
-	chainCounts     = table.New[string, chainCount]("chain_count", table.Options{Key: "tenant"})
+	endedChains = table.New[string, EndedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
 )
 
 // Tables returns the descriptions of the kernel's own tables, for the store.
@@ -33,9 +27,7 @@ func Tables() []*table.Def {
 		stopRows.Def(), taskRows.Def(),
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
-		goalsPauses.Def(), erasedParts.Def(),
-		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
-		chainCounts.Def(),
+		erasedParts.Def(), endedChains.Def(),
 	}
 }
 
@@ -60,14 +52,4 @@ type ruleIDs struct {
 // erasedRow is the progress of erasing a tenant's parts: those of leaves before To.
 type erasedRow struct {
 	To int64 `json:"to"`
-}
-
-// askedReview is the review of a spent counter.
-type askedReview struct {
-	Review string `json:"review"`
-}
-
-// chainCount is the number of a tenant's chains that a budget has ended.
-type chainCount struct {
-	Ended int `json:"ended"`
 }

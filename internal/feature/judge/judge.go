@@ -174,7 +174,7 @@ func (p *part) Fetch(ctx context.Context, _ holdfast.Gate, v *kernel.View) error
 }
 
 // Evaluate implements kernel.Part: what the scores mean, or the denial without scores.
-func (p *part) Evaluate(g holdfast.Gate, _ *kernel.View) holdfast.Opinion {
+func (p *part) Evaluate(_ context.Context, g holdfast.Gate, _ *kernel.View) holdfast.Opinion {
 	op := holdfast.Opinion{Gate: g, Verdict: holdfast.Hold, Rule: p.Source}
 	named := "the judge " + p.Judge
 	switch {

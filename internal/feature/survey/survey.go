@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -301,7 +302,7 @@ func (s *survey) add(r row) {
 func (s *survey) fill(row *Standing, l *budget.Limit, d budget.Draw, c budget.Counter, held int64, bad bool) {
 	row.Limit = l.Amount
 	if l.Exceed == budget.PauseAgent {
-		g, err := kernel.ReadGrant(s.tx, &d)
+		g, err := exceed.ReadGrant(s.tx, &d)
 		if err != nil {
 			row.Unknown = "what people granted cannot be read"
 			return

@@ -116,9 +116,10 @@ func (t *Catalog) Accept(signed operator.Signed) (review.Change, error) {
 	defer t.turn.Unlock()
 	var change review.Change
 	var took string
-	s, err := t.host.CommitSigned(signed, operator.Accept, func(tx kernel.FeatureTx, s operator.Statement,
-		data map[string]any) error {
+	var s operator.Statement
+	err := t.host.CommitSigned(signed, operator.Accept, func(tx kernel.FeatureTx, w *kernel.Word) error {
 		var err error
+		s = w.Statement
 		if change, err = t.changeOf(tx, s.Subject); err != nil {
 			return err
 		}
@@ -135,6 +136,7 @@ func (t *Catalog) Accept(signed operator.Signed) (review.Change, error) {
 			return err
 		}
 		took = taken.Pin
+		data := w.Data()
 		data["from"], data["to"], data["changed"] = change.First.Pin, took, change.What
 		return tx.Event(kernel.Event{Tenant: holdfast.Local, Name: "policy_tool_accepted", Who: s.Reviewer,
 			Subject: s.Subject, Data: data})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -36,11 +38,11 @@ type Kernel interface {
 	Halt(who, why string) (int, error)
 	Halted() (int, error)
 	Resume(signed operator.Signed) error
-	Goals(ctx context.Context, tenant string) (kernel.GoalsPause, error)
-	ViolationsSince(ctx context.Context, tenant string, since time.Time, limit int) ([]kernel.JudgedGoals, error)
-	AckGoal(tenant string, signed operator.Signed) (kernel.GoalsPause, error)
+	Goals(ctx context.Context, tenant string) (goal.Pause, error)
+	ViolationsSince(ctx context.Context, tenant string, since time.Time, limit int) ([]goal.Recorded, error)
+	AckGoal(tenant string, signed operator.Signed) (goal.Pause, error)
 	ResumeGoals(tenant string, signed operator.Signed) error
-	UnblockTenant(tenant string, signed operator.Signed) (kernel.Block, error)
+	UnblockTenant(tenant string, signed operator.Signed) (exceed.Block, error)
 	Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error)
 	Asker(ctx context.Context, token holdfast.Secret) (holdfast.Identity, holdfast.Level, error)
 	Pause(tenant, agent, who, why string) (int, error)
@@ -151,10 +153,10 @@ type Status struct {
 	// PausedWhy is why, by the agent's name, where a reason is known.
 	PausedWhy map[string]string `json:"agents_paused_because,omitempty"`
 	// Goals are the tenants whose goals are paused.
-	Goals []kernel.PausedGoals `json:"goals_paused,omitempty"`
+	Goals []goal.Paused `json:"goals_paused,omitempty"`
 	// Blocked are the tenants that a spent budget blocks, ChainsEnded how many
 	// chains one has ended (D41).
-	Blocked []kernel.Block `json:"tenants_blocked,omitempty"`
+	Blocked []exceed.Block `json:"tenants_blocked,omitempty"`
 	// Watch is what is out of the ordinary; nil where nobody watches.
 	Watch       *Watched          `json:"watch,omitempty"`
 	ChainsEnded int               `json:"chains_ended,omitempty"`

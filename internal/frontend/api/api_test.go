@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -45,17 +47,17 @@ func (r *refusing) Reviews(context.Context, string, review.State) ([]review.Revi
 func (r *refusing) Review(context.Context, string) (review.Review, error) {
 	return review.Review{}, r.no()
 }
-func (r *refusing) Goals(context.Context, string) (kernel.GoalsPause, error) {
-	return kernel.GoalsPause{}, r.no()
+func (r *refusing) Goals(context.Context, string) (goal.Pause, error) {
+	return goal.Pause{}, r.no()
 }
-func (r *refusing) ViolationsSince(context.Context, string, time.Time, int) ([]kernel.JudgedGoals, error) {
+func (r *refusing) ViolationsSince(context.Context, string, time.Time, int) ([]goal.Recorded, error) {
 	return nil, r.no()
 }
-func (r *refusing) AckGoal(string, operator.Signed) (kernel.GoalsPause, error) {
-	return kernel.GoalsPause{}, r.no()
+func (r *refusing) AckGoal(string, operator.Signed) (goal.Pause, error) {
+	return goal.Pause{}, r.no()
 }
-func (r *refusing) UnblockTenant(string, operator.Signed) (kernel.Block, error) {
-	return kernel.Block{}, r.no()
+func (r *refusing) UnblockTenant(string, operator.Signed) (exceed.Block, error) {
+	return exceed.Block{}, r.no()
 }
 func (r *refusing) ResumeGoals(string, operator.Signed) error           { return r.no() }
 func (r *refusing) Decide(operator.Signed) (review.Review, error)       { return review.Review{}, r.no() }

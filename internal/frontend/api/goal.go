@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 )
 
 // mostViolations bounds how many submissions one answer lists.
@@ -19,20 +20,20 @@ func (c *Client) Goal(ctx context.Context, a Ask) (*Answer, error) {
 }
 
 // Goals says whether a tenant's goals are paused, and what waits.
-func (c *Client) Goals(ctx context.Context, tenant string) (*kernel.GoalsPause, error) {
-	return ask[kernel.GoalsPause](ctx, c, "GET", "/v1/goals?"+url.Values{"tenant": {tenant}}.Encode(), nil)
+func (c *Client) Goals(ctx context.Context, tenant string) (*goal.Pause, error) {
+	return ask[goal.Pause](ctx, c, "GET", "/v1/goals?"+url.Values{"tenant": {tenant}}.Encode(), nil)
 }
 
 // GoalViolations lists the submissions since a time that violated anything.
-func (c *Client) GoalViolations(ctx context.Context, tenant string, since time.Time) ([]kernel.JudgedGoals, error) {
-	var out []kernel.JudgedGoals
+func (c *Client) GoalViolations(ctx context.Context, tenant string, since time.Time) ([]goal.Recorded, error) {
+	var out []goal.Recorded
 	err := c.timed(ctx, "GET", "/v1/goals/violations?"+url.Values{"tenant": {tenant}, "since": {since.UTC().Format(time.RFC3339Nano)}}.Encode(), nil, &out)
 	return out, err
 }
 
 // AckGoal and ResumeGoals carry out what a person signed.
-func (c *Client) AckGoal(ctx context.Context, p PersonsWord) (*kernel.GoalsPause, error) {
-	return ask[kernel.GoalsPause](ctx, c, "POST", "/v1/goals/ack", p)
+func (c *Client) AckGoal(ctx context.Context, p PersonsWord) (*goal.Pause, error) {
+	return ask[goal.Pause](ctx, c, "POST", "/v1/goals/ack", p)
 }
 
 // ResumeGoals lifts the pause of goals.
@@ -41,15 +42,15 @@ func (c *Client) ResumeGoals(ctx context.Context, p PersonsWord) error {
 }
 
 // Unblock lets a tenant go on whose budget of the day is spent.
-func (c *Client) Unblock(ctx context.Context, p PersonsWord) (*kernel.Block, error) {
-	return ask[kernel.Block](ctx, c, "POST", "/v1/budget/unblock", p)
+func (c *Client) Unblock(ctx context.Context, p PersonsWord) (*exceed.Block, error) {
+	return ask[exceed.Block](ctx, c, "POST", "/v1/budget/unblock", p)
 }
 
-func (s *Server) goals(r *http.Request) (kernel.GoalsPause, error) {
+func (s *Server) goals(r *http.Request) (goal.Pause, error) {
 	return s.Kernel.Goals(r.Context(), tenant(asked(r, "tenant")))
 }
 
-func (s *Server) goalViolations(r *http.Request) ([]kernel.JudgedGoals, error) {
+func (s *Server) goalViolations(r *http.Request) ([]goal.Recorded, error) {
 	since, err := time.Parse(time.RFC3339Nano, asked(r, "since"))
 	if err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "since is no time", Hint: "such as 2026-11-22T10:00:00Z"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -13,7 +14,7 @@ import (
 // answer carries a finding to the kernel, and tells people once it is written.
 func (w *Watcher) answer(ctx context.Context, f *waitingFinding) {
 	token, err := w.Token()
-	var done kernel.Responded
+	var done respond.Responded
 	if err == nil {
 		done, err = w.Kernel().Respond(ctx, token, f.Finding, f.times)
 	}
@@ -49,7 +50,7 @@ func (w *Watcher) unanswered(f *waitingFinding, err error) {
 
 // tell tells people of what was answered, once: a review that it opened, and a
 // halt, the kernel tells of.
-func (w *Watcher) tell(f *waitingFinding, done kernel.Responded) {
+func (w *Watcher) tell(f *waitingFinding, done respond.Responded) {
 	told := f.Finding
 	told.Asks = done.Review != ""
 	w.Alert(told)

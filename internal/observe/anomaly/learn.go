@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -146,8 +147,8 @@ func (w *Watcher) moment(l *ledger.Stored) (moment, bool) {
 // happened is what an event says: an answer, or a person's word.
 func happened(e *ledger.Event) (moment, bool) {
 	m := moment{at: e.Timestamp, tenant: e.TenantID}
-	if f, ok := kernel.FoundIn(e); ok {
-		m.told = &watch.Finding{Condition: f.Condition, Tenant: f.Tenant, Agent: f.Agent, At: f.At, Why: f.Why, Cause: f.Cause, Cleared: e.Name == kernel.EventAnomalyCleared}
+	if f, ok := respond.FoundIn(e); ok {
+		m.told = &watch.Finding{Condition: f.Condition, Tenant: f.Tenant, Agent: f.Agent, At: f.At, Why: f.Why, Cause: f.Cause, Cleared: e.Name == respond.EventAnomalyCleared}
 		m.told.Response, _ = watch.ResponseOf(f.Response) // none where it is another version's: then people know
 		return m, true
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
@@ -63,7 +64,7 @@ type Store interface {
 // Kernel carries answers out.
 type Kernel interface {
 	Halt(who, why string) (int, error)
-	Respond(ctx context.Context, token holdfast.Secret, f watch.Finding, times int) (kernel.Responded, error)
+	Respond(ctx context.Context, token holdfast.Secret, f watch.Finding, times int) (respond.Responded, error)
 }
 
 // Watcher feeds what ends in the kernel to the watch, and carries what that finds
@@ -292,7 +293,7 @@ func (w *Watcher) halt(why string) {
 	if w.Latch.Halted() {
 		return
 	}
-	if _, err := w.Kernel().Halt(kernel.Watcher, why); err != nil {
+	if _, err := w.Kernel().Halt(respond.Watcher, why); err != nil {
 		w.Log.Error("a halt by the watch was not carried out whole", "err", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -32,8 +32,8 @@ func (h *halter) Halt(who, why string) (int, error) {
 }
 
 // Respond implements Kernel.
-func (h *halter) Respond(context.Context, holdfast.Secret, watch.Finding, int) (kernel.Responded, error) {
-	return kernel.Responded{}, nil
+func (h *halter) Respond(context.Context, holdfast.Secret, watch.Finding, int) (respond.Responded, error) {
+	return respond.Responded{}, nil
 }
 
 // TestD41a_NoRoomHaltsOnce: however many find no room, everything is halted once; and
@@ -138,7 +138,7 @@ func TestAttackWatch_halt_waits_for_nobody(t *testing.T) {
 // TestD41a_RestartKnowsWhatWasOnlyRecorded: what people were spared before a restart is
 // not taken for what they were told.
 func TestD41a_RestartKnowsWhatWasOnlyRecorded(t *testing.T) {
-	m, ok := happened(&ledger.Event{Name: kernel.EventAnomaly, TenantID: holdfast.Local,
+	m, ok := happened(&ledger.Event{Name: respond.EventAnomaly, TenantID: holdfast.Local,
 		Data: []byte(`{"condition":"rapid_actions","response":"record","agent":"ada","why":"haste","times":1}`)})
 	if !ok || m.told == nil || m.told.Response != watch.Record || m.told.Why != "haste" {
 		t.Errorf("%+v", m.told)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
@@ -52,6 +53,61 @@ func (PartsErased) SignalName() string { return "parts_erased" }
 
 // SignalAbout implements Signal.
 func (s PartsErased) SignalAbout() (tenant, agent, crossing string) { return s.Tenant, "", "" }
+
+// BudgetExceeded means that K3 refused a crossing for a budget, or that one used more than it
+// had reserved (D41).
+type BudgetExceeded struct {
+	Tenant string `json:"tenant_id"`
+	// Agent has the token, Asking is it or the sub-agent that asks; Asker is as reviews
+	// name it.
+	Agent       string    `json:"agent"`
+	Asking      string    `json:"asking"`
+	Asker       string    `json:"asker,omitempty"`
+	Principal   string    `json:"principal"`
+	Session     string    `json:"session"`
+	Intent      string    `json:"intent,omitempty"`
+	Chain       string    `json:"chain,omitempty"`
+	Boundary    string    `json:"boundary"`
+	Crossing    string    `json:"crossing"`
+	Correlation string    `json:"correlation_id"`
+	At          time.Time `json:"at"`
+	// Draw is what was refused, or used beyond. Exceed and Of are the draw's: Of is the
+	// sub-agent whose counter it is, "" if it is the agent's.
+	Draw   budget.Draw   `json:"draw"`
+	Exceed budget.Exceed `json:"exceed"`
+	Of     string        `json:"of,omitempty"`
+	// Amount is the policy's limit, Ends when its window ends, in seconds since 1970 or 0.
+	Amount int64 `json:"amount"`
+	Ends   int64 `json:"ends,omitempty"`
+	// Settled says that the crossing was done, and used more.
+	Settled bool `json:"settled,omitempty"`
+}
+
+// SignalName implements Signal.
+func (BudgetExceeded) SignalName() string { return "budget_exceeded" }
+
+// SignalAbout implements Signal.
+func (s BudgetExceeded) SignalAbout() (tenant, agent, crossing string) {
+	return s.Tenant, s.Agent, s.Crossing
+}
+
+// BudgetGranted means that a person approved the review of a spent budget.
+type BudgetGranted struct {
+	Tenant   string `json:"tenant_id"`
+	Agent    string `json:"agent"`
+	Crossing string `json:"crossing"`
+	Session  string `json:"session"`
+	Review   string `json:"review"`
+	Reviewer string `json:"reviewer"`
+}
+
+// SignalName implements Signal.
+func (BudgetGranted) SignalName() string { return "budget_granted" }
+
+// SignalAbout implements Signal.
+func (s BudgetGranted) SignalAbout() (tenant, agent, crossing string) {
+	return s.Tenant, s.Agent, s.Crossing
+}
 
 // ReviewDecided means that a person decided a review.
 type ReviewDecided struct {
@@ -101,7 +157,7 @@ func (s StopLifted) SignalAbout() (tenant, agent, crossing string) { return s.Te
 // raised it.
 func Critical(s Signal) bool {
 	switch s.(type) {
-	case Escape, Stopped:
+	case Escape, BudgetExceeded, Stopped:
 		return true
 	}
 	return false
@@ -112,6 +168,10 @@ func Parse(name string, text []byte) (Signal, error) {
 	switch name {
 	case Escape{}.SignalName():
 		return parse[Escape](text)
+	case BudgetExceeded{}.SignalName():
+		return parse[BudgetExceeded](text)
+	case BudgetGranted{}.SignalName():
+		return parse[BudgetGranted](text)
 	case PartsErased{}.SignalName():
 		return parse[PartsErased](text)
 	case ReviewDecided{}.SignalName():

@@ -34,6 +34,10 @@ const (
 	Halt                       // everything is halted
 )
 
+// BoundaryPrefix begins the boundaries at which Holdfast answers findings, one for each
+// response.
+const BoundaryPrefix = "watch/"
+
 // String is the configuration's word.
 func (r Response) String() string {
 	return wordOf([]string{"none", "record", "alert", "pause", "halt"}, int(r))

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/command"
+	"github.com/holdfast-dev/holdfast/internal/feature/respond"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -151,7 +152,7 @@ func (d *testDaemon) openKernel(l *config.Loaded) error {
 	d.watching = anomaly.New(anomaly.Options{
 		Store: d.store,
 		Latch: d.latch, Log: d.log(), Mask: plain, Alert: func(watch.Finding) {}, Notify: func(kernel.Notice) {},
-		Kernel: func() anomaly.Kernel { return d.Kernel },
+		Kernel: func() anomaly.Kernel { return watchKernel{d.Kernel, respond.FromKernel(d.Kernel)} },
 		Token: func() (holdfast.Secret, error) {
 			return d.Mint(holdfast.Identity{Agent: anomaly.Agent, Kind: "watch", Principal: "holdfast"})
 		},
@@ -337,4 +338,10 @@ func (d *testDaemon) eventsNamed(t *testing.T, name string, n int) (out []map[st
 func loadConfig(t *testing.T, text string) (*config.Loaded, error) {
 	t.Helper()
 	return config.Load(filepath.Join(testfile.Write(t, map[string]string{"holdfast.yaml": text}), "holdfast.yaml"))
+}
+
+// watchKernel is the kernel with the feature that answers findings.
+type watchKernel struct {
+	*kernel.Kernel
+	*respond.Responses
 }
