@@ -102,10 +102,9 @@ func (c *codec) optFloat(key string, v **float64) {
 
 // Exempt returns the top-level keys of records whose values, or whose lists'
 // scalars, redaction passes through: ids, hashes, times, numbers, and the
-// identity that the ledger is there to name. Every other value is masked. What a
-// person signed, and the signature, stand at paths that are passed where they hold
-// nothing else, and never opened for what is wrapped in them: one masked byte
-// would be a statement that nobody made. The slice is the caller's.
+// identity that the ledger is there to name. Every other value is masked. A path with a
+// dot passes only what a person signed, a signature or a SHA-256, and is never opened for what is wrapped
+// in it: one masked byte would be a statement that no one made. The slice is the caller's.
 func Exempt() []string {
 	return []string{
 		"v", "kind", "id", "tenant_id", "part_hash", "begin_seq", "operation_result_hash", "correlation_id",
@@ -120,7 +119,7 @@ func Exempt() []string {
 		"clock", "token_id", "token_expires", "trust_level", "k5_scope", "k5_until", "k7_threshold", "governs",
 		"k8_predicates", "fetched", "features", "k8_rules", "k8_rules_more",
 		"model", "subagent", "owner",
-		"event", "who", "subject", "data.statement", "data.signature",
+		"event", "who", "subject", "data.statement", "data.signature", "data.exact_hash", "data.preview_hash",
 	}
 }
 

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"math/big"
@@ -353,6 +354,20 @@ func isSigned(s []byte) bool {
 	return err == nil && (n == 64 || n > 2 && raw[0] == '{' && valid(raw))
 }
 
+// isHash reports whether s is a SHA-256 in lower-case hexadecimal. Decoded, a few of them look as if they had
+// personal data.
+func isHash(s []byte) bool {
+	if len(s) != 2*sha256.Size {
+		return false
+	}
+	for _, c := range s {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
 // maxWord is the length of a string in which no detector finds anything where
 // it is all small letters and "_": most names of members, and many values.
 const maxWord = 16
@@ -398,7 +413,7 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 		}
 		t.own = fieldname.OfFlag(s)
 	}
-	if t.exempt && len(s) <= maxExempt || t.shut && isSigned(s) {
+	if t.exempt && len(s) <= maxExempt || t.shut && (isSigned(s) || isHash(s)) {
 		if w.e.Literals.Find(s) == nil {
 			return
 		}
