@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -85,7 +86,8 @@ func TestD9_budgetsStand(t *testing.T) {
 	if all, sessions, reserved := sums(t, s); all != 2000 || sessions != 2000 || reserved != 1000 {
 		t.Errorf("the tenant took %d, %d of it reserved, and sessions %d", all, reserved, sessions)
 	}
-	beside, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(d.Paths.Dir, "holdfast.db"), ReadOnly: true})
+	beside, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(d.Paths.Dir, "holdfast.db"),
+		ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,13 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 		t.Error(err)
 	}
 	b.Reset()
-	d.newMCP(nil).Panicked("lost canary-hunter2", "stack canary-hunter2")
+	opened, err := Open(t.Context(), Options{State: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	opened.log = d.log
+	opened.newMCP(nil).Panicked("lost canary-hunter2", "stack canary-hunter2")
 	if strings.Contains(b.String(), "hunter2") || !strings.Contains(b.String(), "panicked") {
 		t.Errorf("the gateway's: %s", b.String())
 	}
