@@ -130,7 +130,7 @@ func (r *front) entry(p *Peek) {
 
 // Check says whether a leaf is what its record says it is: tenant, kind,
 // crossing and part. A tenant that differs is a ValueError, everything else a
-// WALFormatError (spec 003 section 1.7). A store asks it before it writes.
+// WALFormatError (spec 003 section 1.7).
 func (l *Leaf) Check() error {
 	record := l.Record.Bytes()
 	if len(record) > MaxRecord {
