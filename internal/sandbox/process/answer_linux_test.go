@@ -81,16 +81,16 @@ L.pthread_join(held, None)
 			t.Errorf("%s after %v: %s", res.State, time.Since(start), res.Stderr)
 		}
 	})
-	res, err := b.Run(t.Context(), sandbox.Spec{ID: "joins", Language: "python3", Timeout: 5 * time.Second,
+	res, err := b.Run(t.Context(), sandbox.Spec{ID: "joins", Language: "python3", Timeout: 25 * time.Second,
 		Need: anyWalls, Code: []byte(head + `
-t = start(200); s = time.monotonic(); print(L.pthread_join(t, None), 0.15 < time.monotonic() - s < 0.6)
-t = start(600); s = time.monotonic()
+t = start(200); s = time.monotonic(); print(L.pthread_join(t, None), 0.15 < time.monotonic() - s < 3)
+t = start(3000); s = time.monotonic()
 until = (ctypes.c_long * 2)(int(time.time()), int(time.time() % 1 * 1e9) + 100_000_000)
 if until[1] >= 10**9: until[0] += 1; until[1] -= 10**9
-print(L.pthread_timedjoin_np(t, None, until), 0.09 < time.monotonic() - s < 0.5); L.pthread_join(t, None)
+print(L.pthread_timedjoin_np(t, None, until), 0.09 < time.monotonic() - s < 3); L.pthread_join(t, None)
 s = time.monotonic()
 for _ in range(50): L.pthread_join(start(1), None)
-print(time.monotonic() - s < 1.2)
+print(time.monotonic() - s < 4)
 `)})
 	if err != nil {
 		t.Fatal(err)
