@@ -225,7 +225,7 @@ example: build
 ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact ./internal/redact/stream
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
 ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
-ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
+ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/process/seccomp ./internal/sandbox/container ./internal/sandbox/vm
 ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast
