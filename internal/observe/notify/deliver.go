@@ -131,13 +131,9 @@ type place struct{ subject, destination string }
 // its subject back at a destination that takes others.
 const patience = 5
 
-// readyAt returns when an item may be tried at a destination. The first try of a critical item does not wait for
-// the destination's rest: one that refused other messages may take this one. The caller holds the lock.
+// readyAt returns when an item may be tried at a destination. The caller holds the lock.
 func (q *Queue) readyAt(w *waiting, destination string, now time.Time) time.Time {
 	at := q.lane(destination).rest
-	if w.Critical && w.triedOn(destination) == 0 {
-		at = time.Time{}
-	}
 	settled := w.Put.Add(q.o.Settle)
 	if w.Notice == nil && !w.Critical && settled.After(at) && w.Put.Before(now) {
 		at = settled

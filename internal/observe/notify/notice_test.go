@@ -314,26 +314,3 @@ func TestQueueTakesLongReasons(t *testing.T) {
 		t.Errorf("%d wait, %d lost", q.Waiting(), q.file.lost)
 	}
 }
-
-// TestQueueHurriesWhatIsCritical: a message that a destination refuses makes it rest, but a halt is sent
-// immediately, after what its subject must deliver before.
-func TestQueueHurriesWhatIsCritical(t *testing.T) {
-	p := newPeople()
-	p.refuses["review bad"] = true
-	o := p.options()
-	o.First, o.Slowest = time.Hour, time.Hour
-	q, err := OpenQueue(filepath.Join(t.TempDir(), "w"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	running(t, q)
-	q.PutNotice(newNotice("review", "bad", "hook"), time.Now())
-	until(t, "a try", func() bool { return len(p.listResults("hook")) == 1 })
-	q.PutNotice(newNotice("later", "waits", "hook"), time.Now())
-	q.PutNotice(newNotice("halted", "now", "hook"), time.Now())
-	until(t, "the halt", func() bool { return slices.Contains(p.of("hook"), "halted now") })
-	if got := p.of("hook"); got[0] != "halted now" {
-		t.Errorf("%q", got)
-	}
-}
