@@ -104,7 +104,7 @@ func (q *Queue) due(now time.Time) (out []dueTry, next time.Duration) {
 			if l.busy != "" || heads[at] && !forced {
 				continue
 			}
-			heads[at] = heads[at] || w.triedOn(c) < patience || !l.since.IsZero()
+			heads[at] = heads[at] || !w.isPassedOn(c)
 			if wait := q.readyAt(w, c, now).Sub(now); wait > 0 && !forced {
 				if next == 0 || wait < next {
 					next = wait
@@ -127,13 +127,17 @@ func (q *Queue) due(now time.Time) (out []dueTry, next time.Duration) {
 // place is a subject at a destination.
 type place struct{ subject, destination string }
 
-// patience is the number of failed tries after which an item no longer keeps later ones of
-// its subject back at a destination that takes others.
+// patience is the number of failed tries after which a later item of the subject is tried. If the destination takes
+// that one and refuses the item once more, the item keeps no others back; otherwise it was the destination that failed.
 const patience = 5
 
-// readyAt returns when an item may be tried at a destination. The caller holds the lock.
+// readyAt returns when an item may be tried at a destination. The first try of a critical item does not wait for
+// the destination's rest: one that refused other messages may take this one. The caller holds the lock.
 func (q *Queue) readyAt(w *waiting, destination string, now time.Time) time.Time {
 	at := q.lane(destination).rest
+	if w.Critical && w.triedOn(destination) == 0 {
+		at = time.Time{}
+	}
 	settled := w.Put.Add(q.o.Settle)
 	if w.Notice == nil && !w.Critical && settled.After(at) && w.Put.Before(now) {
 		at = settled
@@ -169,6 +173,24 @@ func (w *waiting) triedOn(channel string) int {
 		return t.n
 	}
 	return 0
+}
+
+func (w *waiting) isPassedOn(channel string) bool {
+	t := w.tries[channel]
+	return t != nil && t.passed
+}
+
+// retryEarlier has what failed often before d, of its subject, tried again now that the destination took d. The caller
+// holds the lock.
+func (q *Queue) retryEarlier(d dueTry) {
+	for _, w := range q.all {
+		if w == d.w {
+			return
+		}
+		if t := w.tries[d.channel]; t != nil && t.n >= patience && w.subject() == d.w.subject() {
+			t.next = time.Time{}
+		}
+	}
 }
 
 // direct looks for other channels where those of an alert are configured no more.
@@ -236,12 +258,16 @@ func (q *Queue) tried(d dueTry, err error, now time.Time) Result {
 		if d.item.Notice != nil && d.item.Key != "" {
 			q.remember(d.item.Key, []string{d.channel}, now)
 		}
+		if d.forced {
+			q.retryEarlier(d)
+		}
 		l.sent++
 		l.since, l.rest, l.tries, l.why = time.Time{}, time.Time{}, 0, ""
 		q.finish(d)
 		return r
 	}
 	l.failing++
+	t.passed = t.passed || t.n >= patience && l.since.IsZero()
 	if l.tries++; l.since.IsZero() {
 		l.since = now
 	}

@@ -115,6 +115,9 @@ type waiting struct {
 type tried struct {
 	n    int
 	next time.Time
+	// passed says that the destination refused it often, also right after it took others: it keeps
+	// none back any more.
+	passed bool
 }
 
 // told is a condition that people were told of.
