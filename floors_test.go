@@ -209,7 +209,6 @@ var homes = map[string]struct {
 	"golang.org/x/net/publicsuffix":     {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
 	"os/exec": {[]string{
 		"cmd/holdfast",
-		"daemon",
 		"internal/cli/inflighttest",
 		"internal/feature/command",
 		"internal/feature/judge",

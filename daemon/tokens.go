@@ -33,7 +33,7 @@ func (d *Daemon) tokens(id holdfast.Identity) func(context.Context) (holdfast.Se
 	}
 }
 
-// giveToken makes a token that somebody takes away, and records that.
+// giveToken makes a token for use outside of Holdfast, and records that.
 func (d *Daemon) giveToken(a api.TokenAsk) (api.Token, error) {
 	if a.TTL < time.Second || a.TTL > token.MaxTTL {
 		return api.Token{}, &holdfast.Error{Kind: holdfast.KindUsage,

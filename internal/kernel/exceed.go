@@ -138,7 +138,7 @@ func stillGoing(tx Tx, j *judgement) error {
 	return nil
 }
 
-// stands says whether a refusal in front of the gates is recorded with its gate.
+// stands reports whether a refusal in front of the gates is recorded with its gate.
 func stands(kind holdfast.Kind) bool {
 	switch kind {
 	case holdfast.KindHalted, holdfast.KindPaused, holdfast.KindGoalsPaused, holdfast.KindChainEnded, holdfast.KindTenantBlocked:

@@ -152,7 +152,7 @@ func cloneRoles(from map[string][]string) map[string][]string {
 	return out
 }
 
-// anyRule says whether a rule is such, so that what only such rules need is
+// anyRule reports whether a rule is such, so that what only such rules need is
 // not done without one. Of rules that do not list themselves any may be.
 func anyRule(rules Rules, such func(constitution.Info) bool) bool {
 	listed, ok := rules.(interface{ Rules() []constitution.Info })

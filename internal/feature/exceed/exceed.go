@@ -155,7 +155,7 @@ type spent struct {
 	used int64
 }
 
-// carryOut does what follows, unless somebody has made room since.
+// carryOut does what follows, unless a person has made room since.
 func (b *Budgets) carryOut(tx kernel.FeatureTx, s *signal.BudgetExceeded) error {
 	x := spent{BudgetExceeded: s, draw: s.Draw}
 	x.draw.Exceed, x.draw.Of = s.Exceed, s.Of

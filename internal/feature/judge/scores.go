@@ -66,7 +66,7 @@ func (f *Feature) keptScore(ctx context.Context, key string, now time.Time) (rev
 	return review.Scores{}, false
 }
 
-// fresh says whether scores count still; those of a clock that went back do not.
+// fresh reports whether scores still count; those of a clock that went back do not.
 func (s *scoreKept) fresh(now time.Time) bool {
 	return !now.Before(s.At) && now.Before(s.At.Add(scoreLife))
 }

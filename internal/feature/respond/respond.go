@@ -1,4 +1,4 @@
-// Package respond answers what is out of the ordinary: each answer is a crossing of its own
+// Package respond answers anomalies: each answer is a crossing of its own
 // (D41a). No rule, budget, rate, pattern of risk or person stands before it: with one of them
 // whoever writes the configuration, or spends the budget, could keep the net from closing.
 // Permission, ledger and halt do.

@@ -114,7 +114,7 @@ func (g *Gate) Verify(
 	return holdfast.Secret{}, holdfast.Identity{}, err
 }
 
-// revoked is an error where the token is worthless for ever: a newer one of the
+// revoked is an error if the token is permanently worthless: a newer one of the
 // same identity must not carry it.
 func (g *Gate) revoked(ctx context.Context, id holdfast.Identity) error {
 	gone := false

@@ -31,7 +31,7 @@ const (
 
 // Bounded bounds the connections of one server. Whoever has a request
 // answered stays. Of the others, who send nothing, or half of a head, or a body
-// that nobody wants, one is closed when one more comes (chooseToClose):
+// that no handler wants, one is closed when one more comes (chooseToClose):
 // a client that has something to ask says so at once, and is not among them.
 type Bounded struct {
 	net.Listener
@@ -54,7 +54,7 @@ type comer struct {
 	served  bool
 }
 
-// SetLinger says what closing means, where the connection can: half of an answer is
+// SetLinger sets what closing means, where the connection can: half of an answer is
 // cut (internal/frontend/egress).
 func (c *comer) SetLinger(sec int) error {
 	if c, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
@@ -165,7 +165,7 @@ func (c *Bounded) serve(r *http.Request) func() {
 	return c.set(v)
 }
 
-// ServeFrom says that a handler is at work for whoever is at the other end of
+// ServeFrom notes that a handler is at work for the client at the other end of
 // a connection; what it returns, that it is not.
 func (c *Bounded) ServeFrom(at net.Addr) func() {
 	if at == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxQueueFile is the size beyond which the file is written anew, in bytes;
+	// maxQueueFile is the size beyond which the file is rewritten, in bytes;
 	// maxLine bounds what one line may hold.
 	maxQueueFile = 4 << 20
 	maxLine      = 256 << 10
@@ -43,7 +43,7 @@ type queueFile struct {
 	fault error // why the last write failed
 }
 
-// openQueueFile gives each line of the file to replay. Where there is none it is made
+// openQueueFile gives each line of the file to replay. If it does not exist it is made
 // with the first line.
 func openQueueFile(path string, replay func(line)) (*queueFile, error) {
 	j := &queueFile{path: path}
@@ -107,7 +107,7 @@ func (j *queueFile) write(l line) error {
 	return err
 }
 
-// replace writes the file anew, whole or not at all.
+// replace rewrites the file, whole or not at all.
 func (j *queueFile) replace(lines []line) error {
 	var b bytes.Buffer
 	for _, l := range lines {
@@ -132,7 +132,7 @@ func (j *queueFile) replace(lines []line) error {
 		return errors.Join(err, f.Close(), missing(os.Remove(f.Name())))
 	}
 	old := j.f
-	// It goes on at its end: nobody else writes there.
+	// It continues at its end: no other process writes there.
 	j.f, j.size, j.torn, j.fault = f, int64(b.Len()), false, nil
 	if old == nil {
 		return nil
@@ -204,13 +204,13 @@ func (q *Queue) write(l line) {
 	}
 	if q.file.size > maxQueueFile || was != nil && q.file.fault == nil {
 		if err := q.compact(); err != nil {
-			q.o.Log.Error("the file of what waits to be told could not be written anew", "err", err)
+			q.o.Log.Error("the file of what waits to be told could not be rewritten", "err", err)
 			q.file.size = 0 // not at each line
 		}
 	}
 }
 
-// compact writes the file anew with what is known now.
+// compact rewrites the file with what is known now.
 func (q *Queue) compact() error {
 	var lines []line
 	for key, t := range q.told {

@@ -31,9 +31,9 @@ type Rules interface {
 // immutable.
 type Contract struct {
 	holdfast.Contract
-	Input        *schema.Schema  // nil if there is none
+	Input        *schema.Schema  // or nil
 	Names        lookalike.Names // of the members that Input knows
-	Output       *schema.Schema  // nil if there is none
+	Output       *schema.Schema  // or nil
 	SchemaErr    error           // of either schema
 	Score        *constitution.Score
 	ScoreErr     error

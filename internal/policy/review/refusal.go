@@ -30,7 +30,7 @@ const (
 	NameChannel   = "review/channel"
 )
 
-// SuffixReason returns a reason as it follows a sentence, "" if there is none.
+// SuffixReason returns a reason as it follows a sentence, "" for an empty one.
 func SuffixReason(reason string) string {
 	if reason == "" {
 		return ""

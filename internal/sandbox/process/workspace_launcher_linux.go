@@ -108,11 +108,11 @@ func giveUpInWorkspace(root bool) error {
 
 // Hand takes the sockets of a workspace's network before its program starts:
 // that of the proxy, that of names, and those that hear what was meant for
-// somebody else. They are the caller's to read from as long as it runs, by copies
+// another process. They are the caller's to read from as long as it runs, by copies
 // of its own; an error ends the run before it begins.
 type Hand func(ctx context.Context, sockets []*os.File) error
 
-// handOver waits for the sockets of the network, gives them to hand, and says how
+// handOver waits for the sockets of the network, gives them to hand, and returns how
 // far the network reaches.
 func (s *workspace) handOver(ctx context.Context, n *sandbox.Network, hand Hand) (posture.Reach, error) {
 	if n == nil {

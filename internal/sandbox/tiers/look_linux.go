@@ -12,7 +12,7 @@ import (
 )
 
 // ProbeContainers opens the container tier as a Set with c would, which runs a container that does
-// nothing, and closes it: the posture says what was found. dir is for it alone; the image's copy is where the
+// nothing, and closes it: the posture shows the walls that it found. dir is for it alone; the image's copy is where the
 // Set of the state directory has it, or in dir if state is empty.
 func ProbeContainers(
 	ctx context.Context, c *Config, dir, state string, programs *process.Tier,

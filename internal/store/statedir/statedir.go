@@ -77,7 +77,7 @@ func FindState(flag string, lookup func(string) (string, bool)) (string, error) 
 			return "", usage.HintErrorf("unset it, or name a directory", "HOLDFAST_STATE is set and empty")
 		}
 		if !filepath.IsAbs(v) {
-			// In another directory it would name another state, in which nobody halted.
+			// In another directory it would name another state, in which no one halted.
 			return "", usage.HintErrorf(
 				"make it absolute; --state may be relative", "HOLDFAST_STATE is the relative path %q", excerpt.Word(v),
 			)

@@ -30,7 +30,7 @@ func (s *Service) Status(ctx context.Context) *api.EgressStatus {
 	for _, l := range s.Listeners() {
 		out.Listeners = append(out.Listeners, api.EgressListener(l))
 	}
-	p := s.running()
+	p := s.getOpenProxy()
 	if p == nil {
 		if out.Domains == 0 {
 			return nil

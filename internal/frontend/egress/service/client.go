@@ -20,7 +20,7 @@ const judgeAgent = "holdfast-judge"
 // Client returns the client for models that this process calls. It goes through the proxy:
 // the allowlist, the credential, the budgets and the record are those of any request.
 func (s *Service) Client() (*http.Client, error) {
-	p, err := s.open()
+	p, err := s.openProxy()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *Service) Client() (*http.Client, error) {
 // Gateway returns the handler for clients that ask models and bring a token of Holdfast's. It opens
 // the proxy at the first call.
 func (s *Service) Gateway() (http.Handler, error) {
-	p, err := s.open()
+	p, err := s.openProxy()
 	if err != nil {
 		return nil, err
 	}

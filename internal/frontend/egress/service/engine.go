@@ -28,7 +28,7 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 		}
 	}
 	values, changes := s.values.ListSecrets()
-	e, err := s.engines.take(d.Guesses, changes, func() (*redact.Engine, error) {
+	e, err := s.engines.getOrMake(d.Guesses, changes, func() (*redact.Engine, error) {
 		return redact.New(redact.Options{Masks: redact.Egress,
 			Probable: d.Guesses, Literals: credential.Deduplicate(s.opt.Secrets, values)})
 	})
@@ -47,8 +47,8 @@ type engineShelf struct {
 	made    map[redact.Probable]*redact.Engine // guarded by mu
 }
 
-// take is the engine of a set of guesses, made where there is none of this state.
-func (s *engineShelf) take(guesses redact.Probable, changes int, make func() (*redact.Engine,
+// getOrMake returns the engine for a set of guesses and this state of the credentials.
+func (s *engineShelf) getOrMake(guesses redact.Probable, changes int, make func() (*redact.Engine,
 	error)) (*redact.Engine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 
 // Figures returns what was counted since the proxy was made, nil without one.
 func (s *Service) Figures() *metrics.Egress {
-	p := s.running()
+	p := s.getOpenProxy()
 	if p == nil {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 // the ports of the allowlist. An empty allowlist has a network as well: it says
 // to everybody why nothing leaves.
 func (s *Service) Terms() (sandbox.Network, error) {
-	if _, err := s.open(); err != nil {
+	if _, err := s.openProxy(); err != nil {
 		return sandbox.Network{}, err
 	}
 	ca, err := s.openAuthority()
@@ -45,7 +45,7 @@ const maxRunPorts = 64
 // Serve implements api.Network. What comes through the sockets is of the run's
 // agent, in the run's flow.
 func (s *Service) Serve(ctx context.Context, who api.Runner, sockets api.Sockets) error {
-	p, err := s.open()
+	p, err := s.openProxy()
 	if err != nil {
 		return errors.Join(err, sockets.Close())
 	}

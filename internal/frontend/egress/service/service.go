@@ -69,7 +69,7 @@ type Service struct {
 
 	mu        sync.Mutex
 	authority *authority.Authority // guarded by mu; nil until it is needed
-	broken    error                // guarded by mu; why there is none, where it was needed
+	broken    error                // guarded by mu; why it could not be opened
 	proxy     *egress.Proxy        // guarded by mu; nil until something listens
 	ended     bool                 // guarded by mu
 	listening []openListener       // guarded by mu
@@ -94,7 +94,7 @@ type openListener struct {
 	listen net.Listener
 }
 
-// openAuthority returns the authority of this state. It makes one if there is none yet.
+// openAuthority returns the authority of this state. It makes a missing one.
 func (s *Service) openAuthority() (*authority.Authority, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +143,8 @@ func FindAuthority(dir string) (bool, error) {
 	return true, err
 }
 
-// open returns the proxy. It makes it at the first call.
-func (s *Service) open() (*egress.Proxy, error) {
+// openProxy returns the proxy. It makes it at the first call.
+func (s *Service) openProxy() (*egress.Proxy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -164,8 +164,8 @@ func (s *Service) open() (*egress.Proxy, error) {
 	return p, err
 }
 
-// running returns the proxy, nil if it was not opened.
-func (s *Service) running() *egress.Proxy {
+// getOpenProxy returns the proxy, nil if it was not opened.
+func (s *Service) getOpenProxy() *egress.Proxy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proxy
@@ -187,7 +187,7 @@ func (e *ListenError) Unwrap() error { return e.Err }
 // on, and logs it; without, that is a *ListenError.
 func (s *Service) Listen(listeners []Listener, skipTaken bool) error {
 	for _, of := range listeners {
-		if _, err := s.open(); err != nil {
+		if _, err := s.openProxy(); err != nil {
 			return err
 		}
 		l, err := net.Listen("tcp", of.Address)
@@ -212,7 +212,7 @@ func (s *Service) ServeListeners() error {
 	var all serving
 	for _, l := range s.copyListeners() {
 		all.run(func() error {
-			return s.running().Explicit(l.listen, s.callerFor(holdfast.Identity{Agent: l.Agent, Kind: l.Kind}))
+			return s.getOpenProxy().Explicit(l.listen, s.callerFor(holdfast.Identity{Agent: l.Agent, Kind: l.Kind}))
 		})
 	}
 	return all.wait()

@@ -100,7 +100,7 @@ type Service struct {
 	keepers keepers
 
 	mu   sync.Mutex
-	site *site // guarded by mu; nil while there is none
+	site *site // guarded by mu; nil while none is served
 }
 
 // New returns a service that serves nothing yet.

@@ -86,7 +86,7 @@ func TestAttackKeep_one_caller_wears_a_server_out(t *testing.T) {
 		t.Error("what ended for alice is counted for bob")
 	}
 	if keeper("alice", "2") != alice {
-		t.Error("a new session of alice's begins to count anew")
+		t.Error("a new session of alice's begins to count again")
 	}
 	for i := range 2 * maxKeepers {
 		keeper(fmt.Sprint(i), "1")

@@ -24,17 +24,17 @@ const (
 // A built-in whose question needs a member that is absent fails with an error:
 // no data is not a pass (D3). Rules need none of it.
 type Context struct {
-	// May says whether this agent may cross a boundary (or call a tool) of
+	// May reports whether this agent may cross a boundary (or call a tool) of
 	// that exact name: celestial L0.
 	May func(name string) bool
-	// Listed says whether there is a boundary of that exact name, which
+	// Listed reports whether there is a boundary of that exact name, which
 	// makes a leaf of a goal tree something that can be carried out. Where
 	// it is nil, May is asked.
 	Listed func(name string) bool
 	// Own holds the absolute paths that are Holdfast's own (state directory,
 	// configuration, rules, ledger, latch): celestial L1.
 	Own []string
-	// PersonalData says whether a text holds personal data: celestial L2.
+	// PersonalData reports whether a text holds personal data: celestial L2.
 	// The text may be a number's.
 	PersonalData func(text string) bool
 	// HasSnapshot and HasReview say that a snapshot was taken, or a person
@@ -174,7 +174,7 @@ func sortedKeys(o map[string]any) []string {
 	return keys
 }
 
-// CheckTree says whether a value is a JSON tree at all (spec 003 section 1.9,
+// CheckTree reports whether a value is a JSON tree at all (spec 003 section 1.9,
 // failure predicate 6).
 func CheckTree(ctx context.Context, v any) error {
 	_, err := (&walker{ctx: ctx}).walk(v)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWorkspaceOddRepository: a repository whose settings are a FIFO holds nobody
+// TestWorkspaceOddRepository: a repository whose settings are a FIFO holds no run
 // up.
 func TestWorkspaceOddRepository(t *testing.T) {
 	if _, err := shortText(t.TempDir()); err == nil {

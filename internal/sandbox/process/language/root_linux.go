@@ -34,7 +34,7 @@ const (
 	rootMark = "files" // the stamps of everything in it; written last
 )
 
-// Root returns a root for the language in dir, building it where there is none
+// Root returns a root for the language in dir, building a missing one
 // that fits the host's runtime and is whole; note is told in words when it
 // builds or removes one. Roots of the language that fit no more, and that
 // nobody uses, are removed. An error is of kind MountError.

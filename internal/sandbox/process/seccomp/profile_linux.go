@@ -71,13 +71,13 @@ func (p *Profile) Without(names []string) (*Profile, error) {
 	return &Profile{allow: left, many: p.many}, nil
 }
 
-// Passes says whether the filter lets a native call go by, as compile turns it
+// Passes reports whether the filter lets a native call go by, as compile turns it
 // into instructions.
 func (p *Profile) Passes(name string, args [6]uint64) bool {
 	return (p.many || !asked(name)) && slices.ContainsFunc(p.allow, func(a allowed) bool { return a.name == name && !a.feigned && a.holds(args) })
 }
 
-// Feigns says whether the filter itself answers a native call with success.
+// Feigns reports whether the filter itself answers a native call with success.
 func (p *Profile) Feigns(name string, args [6]uint64) bool {
 	return slices.ContainsFunc(p.allow, func(a allowed) bool {
 		return a.name == name && (a.feigned || slices.ContainsFunc(a.feign, func(c condition) bool { return c.met(args) }))

@@ -22,7 +22,7 @@ import (
 // Holdfast stays inside, and a socket stays in the network where it was made.
 
 // OpenNetwork makes the network, and returns its sockets: of the proxy, of names, and then
-// those that hear what was meant for somebody else. listed is why only connections to
+// those that hear what was meant for others. listed is why only connections to
 // ports that are heard come to them.
 func (w *Root) OpenNetwork() (fds []int, listed, err error) {
 	if err := up(); err != nil {

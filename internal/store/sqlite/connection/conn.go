@@ -220,7 +220,7 @@ func (c *Conn) Query(sql string, fn func(Row) error, args ...any) error {
 	}
 }
 
-// One returns the first row, or nil if there is none.
+// One returns the first row, or nil without one.
 func (c *Conn) One(sql string, args ...any) (Row, error) {
 	k, err := c.OpenCursor(sql, args...)
 	if err != nil {
