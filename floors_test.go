@@ -71,6 +71,7 @@ func isOrdered(dir, own string) bool {
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
+	{"internal/feature", "internal/feature/erasure"}:  "the list of the features",
 	{"internal/feature", "internal/feature/exceed"}:   "the list of the features",
 	{"internal/feature", "internal/feature/goal"}:     "the list of the features",
 	{"internal/feature", "internal/feature/judge"}:    "the list of the features",
@@ -393,6 +394,33 @@ func TestOnlyTheKernelUpdates(t *testing.T) {
 			sel, ok := call.Fun.(*ast.SelectorExpr)
 			if ok && (sel.Sel.Name == "Update" || sel.Sel.Name == "UpdateUnhurried") && len(call.Args) == 2 {
 				t.Errorf("%s calls Update: only the kernel writes to a store", fset.Position(call.Pos()))
+			}
+			return true
+		})
+	})
+}
+
+// powers are types of the kernel that do what no feature may, each with the one package that has it in
+// addition to the composition.
+var powers = map[string]string{
+	"CounterRaiser": "internal/feature/recount",
+	"Eraser":        "internal/feature/erasure",
+	"EraserTx":      "internal/feature/erasure",
+	"Keeper":        "",
+}
+
+// TestPowersHaveOneUser: only the composition and one package name each of powers.
+func TestPowersHaveOneUser(t *testing.T) {
+	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
+		dir := packageOf(path)
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				x, ok := s.X.(*ast.Ident)
+				user, power := powers[s.Sel.Name]
+				if ok && power && x.Name == "kernel" && dir != user && dir != "daemon" {
+					t.Errorf("%s names kernel.%s: that is for the daemon and %q", fset.Position(s.Pos()),
+						s.Sel.Name, user)
+				}
 			}
 			return true
 		})

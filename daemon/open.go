@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
@@ -87,8 +88,10 @@ type Daemon struct {
 	store  *sqlite.Store
 	keeper kernel.Keeper        // bound by the kernel
 	raiser kernel.CounterRaiser // bound by the kernel
+	eraser kernel.Eraser        // bound by the kernel
 
 	recounter *recount.Recounter
+	erasure   *erasure.Erasure
 	tools     *toolpin.Catalog
 	latch     *latch.Latch
 	engine    *redact.Engine
@@ -246,6 +249,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.metrics = metrics.New()
 	d.watching = d.newWatcher()
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
+	d.erasure = erasure.New(&d.eraser, func() time.Duration { return time.Duration(d.config().Ledger.Retention) })
 	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
 		d.bearer = bearer.New(d.Kernel, d.verifies, d.store, d.log)
@@ -307,7 +311,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
-		CounterRaiser: &d.raiser, Catalog: d.tools, Lineage: subagent.New(d.engine),
+		CounterRaiser: &d.raiser, Eraser: &d.eraser, Catalog: d.tools, Lineage: subagent.New(d.engine),
 	}
 }
 
@@ -317,6 +321,7 @@ type frontKernel struct {
 	*toolpin.Catalog
 	*goals
 	*budgets
+	*erasure.Erasure
 }
 
 type (
@@ -325,7 +330,7 @@ type (
 )
 
 func (d *Daemon) frontKernel() frontKernel {
-	return frontKernel{d.Kernel, d.tools, goal.FromKernel(d.Kernel), exceed.FromKernel(d.Kernel)}
+	return frontKernel{d.Kernel, d.tools, goal.FromKernel(d.Kernel), exceed.FromKernel(d.Kernel), d.erasure}
 }
 
 // readPast begins to read the ledger for rules that ask the past, and waits a
@@ -369,7 +374,6 @@ func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	}
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
 	own.ForgetRequests = l.Config.Ledger.Requests == "none"
-	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
 	own.Settings = report.SettingsOf(&own)
 	own.Settings.Snapshots = len(l.Config.Snapshots.ListTrees()) > 0
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
@@ -402,6 +406,7 @@ func (d *Daemon) recover() error {
 	if err != nil {
 		return err
 	}
+	d.eraseOld()
 	if r.Closed > 0 {
 		d.log.Warn("crossings were left open by a crash; their outcome is recorded as unknown", "count", r.Closed)
 	}
@@ -412,6 +417,13 @@ func (d *Daemon) recover() error {
 		return err
 	}
 	return d.Kernel.Lifted()
+}
+
+// eraseOld erases the parts of records whose time is over. What it leaves the next sweep erases.
+func (d *Daemon) eraseOld() {
+	if err := d.erasure.EraseOld(); err != nil {
+		d.log.Error("old parts of records were not erased", "err", err)
+	}
 }
 
 func (d *Daemon) refusedFile() string { return filepath.Join(d.Paths.Dir, "refused") }

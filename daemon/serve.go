@@ -194,6 +194,7 @@ func (d *Daemon) sweep(ctx context.Context) {
 		if _, err := d.Kernel.Sweep(); err != nil {
 			d.log.Error("the sweep failed", "err", err)
 		}
+		d.eraseOld()
 	})
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
@@ -34,13 +34,13 @@ What waits in review, or was approved and may still act, is kept.
 func ledgerErase(a *app, args []string) error {
 	fs, p := a.flags("ledger erase"), person{}
 	before := fs.String("before", "", "")
-	part := fs.String("part", kernel.EraseAll, "")
+	part := fs.String("part", erasure.All, "")
 	p.flags(fs)
 	rest, err := a.parse(fs, args, 0, 1)
 	if err != nil {
 		return err
 	}
-	parts := []string{kernel.EraseRequest, kernel.EraseOutput, kernel.ErasePreview, kernel.EraseAll}
+	parts := []string{erasure.Request, erasure.Output, erasure.Preview, erasure.All}
 	switch {
 	case (len(rest) == 1) == (*before != ""):
 		return usage("", "name one crossing, or --before a day")
@@ -79,7 +79,7 @@ func ledgerErase(a *app, args []string) error {
 func eraseBefore(text string) (string, error) {
 	for _, form := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(form, text); err == nil {
-			return kernel.EraseBefore + t.UTC().Format(time.RFC3339), nil
+			return erasure.Before + t.UTC().Format(time.RFC3339), nil
 		}
 	}
 	return "", usage("such as 2026-01-31, or 2026-01-31T12:00:00Z", "--before %q is no day and no time", text)

@@ -5,6 +5,7 @@ package feature
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
@@ -24,5 +25,5 @@ func All() []func(kernel.Host) kernel.Feature {
 // Tables returns the tables of all features, for the store.
 func Tables() []*table.Def {
 	return slices.Concat(judge.Tables(), goal.Tables(), exceed.Tables(), spend.Tables(), subagent.Tables(),
-		toolpin.Tables())
+		toolpin.Tables(), erasure.Tables())
 }

@@ -208,15 +208,21 @@ func (k *Kernel) haltedAt(s latch.State) time.Time {
 	return at
 }
 
+// verifyAct checks that a person said this, of that act.
+func (k *Kernel) verifyAct(signed operator.Signed, act string) (operator.Statement, operator.Public, error) {
+	s, key, err := k.verifyPerson(signed)
+	if err == nil && s.Act != act {
+		err = &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the statement says %q, not %q", s.Act, act)}
+	}
+	return s, key, err
+}
+
 // runSigned carries out one act that needs a person, once, in one transaction.
 func (k *Kernel) runSigned(signed operator.Signed, act string, do func(*scope, operator.Statement,
 	operator.Public) error) (operator.Statement, error) {
-	s, key, err := k.verifyPerson(signed)
+	s, key, err := k.verifyAct(signed, act)
 	if err != nil {
 		return s, err
-	}
-	if s.Act != act {
-		return s, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the statement says %q, not %q", s.Act, act)}
 	}
 	ctx, cancel := edge()
 	defer cancel()

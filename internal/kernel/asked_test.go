@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -34,7 +34,7 @@ func TestRequestsAreKept(t *testing.T) {
 	if got := asked(out.Crossing); !strings.Contains(got, `"n":1.5`) || strings.Contains(got, "ann@") || !strings.HasPrefix(got, "{\"n\"") {
 		t.Errorf("kept %q", got)
 	}
-	if got, err := w.erase(out.Crossing, kernel.EraseRequest); err != nil || got.Parts != 1 {
+	if got, err := w.erase(out.Crossing, erasure.Request); err != nil || got.Parts != 1 {
 		t.Errorf("%+v %v", got, err)
 	}
 	if got := asked(out.Crossing); got != "" {

@@ -98,7 +98,7 @@ func TestAttackFalseAlarmClockJumps(t *testing.T) {
 		case 7:
 			_ = w.k.Trust(holdfast.Local, w.sign(operator.Statement{Act: operator.Trust, Subject: "amy", Value: []string{"baseline", "medium", "high"}[rng.IntN(3)]}))
 		case 8:
-			_, _ = w.k.Erase(holdfast.Local, w.sign(operator.Statement{Act: operator.Erase, Subject: "before " + w.now().Add(time.Hour).UTC().Format(time.RFC3339), Value: "all"}))
+			_, _ = w.erasure.Erase(holdfast.Local, w.sign(operator.Statement{Act: operator.Erase, Subject: "before " + w.now().Add(time.Hour).UTC().Format(time.RFC3339), Value: "all"}))
 		}
 	}
 	close(stop)

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-func (w *world) erase(subject, part string) (kernel.Erased, error) {
+func (w *world) erase(subject, part string) (erasure.Erased, error) {
 	w.t.Helper()
-	return w.k.Erase(holdfast.Local, w.sign(operator.Statement{Act: operator.Erase, Subject: subject, Value: part}))
+	return w.erasure.Erase(holdfast.Local, w.sign(operator.Statement{Act: operator.Erase, Subject: subject, Value: part}))
 }
 
 // parts are the texts that stand beside the records of a tenant.
@@ -49,12 +49,12 @@ func TestD14_erase_one_part(t *testing.T) {
 	if !strings.Contains(err.Error(), `there is no part "payload"`) {
 		t.Error(err)
 	}
-	_, err = w.erase(out.Crossing, kernel.ErasePreview)
+	_, err = w.erase(out.Crossing, erasure.Preview)
 	wants(t, err, holdfast.KindConflict)
 	if !strings.Contains(err.Error(), "no such part") {
 		t.Error(err)
 	}
-	got, err := w.erase(out.Crossing, kernel.EraseOutput)
+	got, err := w.erase(out.Crossing, erasure.Output)
 	if err != nil || got.Parts != 1 || len(got.Hashes) != 1 {
 		t.Fatalf("%+v %v", got, err)
 	}
@@ -69,10 +69,10 @@ func TestD14_erase_one_part(t *testing.T) {
 	if len(told) != 1 || told[0].Who != "bob" || told[0].Crossing != out.Crossing || !bytes.Contains(told[0].Data, []byte(got.Hashes[0])) {
 		t.Errorf("%+v", told)
 	}
-	if got, err = w.erase(out.Crossing, kernel.EraseAll); err != nil || got.Parts != 1 {
+	if got, err = w.erase(out.Crossing, erasure.All); err != nil || got.Parts != 1 {
 		t.Fatalf("what was asked: %+v %v", got, err)
 	}
-	_, err = w.erase(out.Crossing, kernel.EraseAll)
+	_, err = w.erase(out.Crossing, erasure.All)
 	wants(t, err, holdfast.KindConflict)
 	if !strings.Contains(err.Error(), "gone") {
 		t.Error(err)
@@ -84,29 +84,29 @@ func TestD14_erase_one_part(t *testing.T) {
 func TestD14_erase_is_refused(t *testing.T) {
 	w := newWorld(t, "")
 	held, _ := w.cross(w.req("test/high", `{"shown":"to bob"}`))
-	_, err := w.erase(held.Crossing, kernel.EraseAll)
+	_, err := w.erase(held.Crossing, erasure.All)
 	wants(t, err, holdfast.KindConflict)
 	if !strings.Contains(err.Error(), "waits in review") {
 		t.Error(err)
 	}
 	w.approve(held.Review)
-	_, err = w.erase(held.Crossing, kernel.ErasePreview)
+	_, err = w.erase(held.Crossing, erasure.Preview)
 	wants(t, err, holdfast.KindConflict)
-	_, err = w.erase("01a1fcf0-0000-7000-8000-000000000000", kernel.EraseAll)
+	_, err = w.erase("01a1fcf0-0000-7000-8000-000000000000", erasure.All)
 	wants(t, err, holdfast.KindNotFound)
 	_, err = w.erase(held.Crossing, "everything")
 	wants(t, err, holdfast.KindUsage)
-	_, err = w.erase(kernel.EraseBefore+"yesterday", kernel.EraseAll)
+	_, err = w.erase(erasure.Before+"yesterday", erasure.All)
 	wants(t, err, holdfast.KindUsage)
-	_, err = w.erase(kernel.EraseBefore+w.now().Add(time.Hour).UTC().Format(time.RFC3339), kernel.EraseAll)
+	_, err = w.erase(erasure.Before+w.now().Add(time.Hour).UTC().Format(time.RFC3339), erasure.All)
 	wants(t, err, holdfast.KindUsage)
-	_, err = w.k.Erase("acme", w.sign(operator.Statement{Act: operator.Erase, Subject: held.Crossing, Value: kernel.EraseAll}))
+	_, err = w.erasure.Erase("acme", w.sign(operator.Statement{Act: operator.Erase, Subject: held.Crossing, Value: erasure.All}))
 	wants(t, err, holdfast.KindPermission)
-	_, err = w.k.Erase(holdfast.Local, w.sign(operator.Statement{Act: operator.Resume}))
+	_, err = w.erasure.Erase(holdfast.Local, w.sign(operator.Statement{Act: operator.Resume}))
 	wants(t, err, holdfast.KindUsage)
-	said := w.sign(operator.Statement{Act: operator.Erase, Subject: held.Crossing, Value: kernel.EraseAll})
+	said := w.sign(operator.Statement{Act: operator.Erase, Subject: held.Crossing, Value: erasure.All})
 	said.Statement = bytes.Replace(said.Statement, []byte("all"), []byte("out"), 1)
-	_, err = w.k.Erase(holdfast.Local, said)
+	_, err = w.erasure.Erase(holdfast.Local, said)
 	wants(t, err, holdfast.KindPermission)
 	if n := len(w.events(holdfast.Local, ledger.ErasedEvent)); n != 0 {
 		t.Errorf("%d erasures are recorded", n)
@@ -116,14 +116,14 @@ func TestD14_erase_is_refused(t *testing.T) {
 	if _, err := w.cross(w.req("test/high", `{"shown":"to bob"}`)); err != nil {
 		t.Fatal(err)
 	}
-	spent := w.sign(operator.Statement{Act: operator.Erase, Subject: held.Crossing, Value: kernel.ErasePreview})
-	if got, err := w.k.Erase(holdfast.Local, spent); err != nil || got.Parts != 1 {
+	spent := w.sign(operator.Statement{Act: operator.Erase, Subject: held.Crossing, Value: erasure.Preview})
+	if got, err := w.erasure.Erase(holdfast.Local, spent); err != nil || got.Parts != 1 {
 		t.Fatalf("%+v %v", got, err)
 	}
 	if r, err := w.k.Review(t.Context(), held.Review); err != nil || r.Preview != "" {
 		t.Errorf("the review still shows %q (%v)", r.Preview, err)
 	}
-	_, err = w.k.Erase(holdfast.Local, spent)
+	_, err = w.erasure.Erase(holdfast.Local, spent)
 	wants(t, err, holdfast.KindConflict)
 	verifyStore(t, w)
 }
@@ -137,8 +137,8 @@ func TestEraseStatementIsUsedOnce(t *testing.T) {
 	w.advance(time.Minute)
 	limit := w.now().UTC().Format(time.RFC3339)
 	w.advance(time.Minute)
-	said := w.sign(operator.Statement{Act: operator.Erase, Subject: kernel.EraseBefore + limit, Value: kernel.EraseAll})
-	if got, err := w.k.Erase(holdfast.Local, said); err != nil || got.Kept != 1 {
+	said := w.sign(operator.Statement{Act: operator.Erase, Subject: erasure.Before + limit, Value: erasure.All})
+	if got, err := w.erasure.Erase(holdfast.Local, said); err != nil || got.Kept != 1 {
 		t.Fatalf("%+v %v", got, err)
 	}
 	w.approve(held.Review)
@@ -146,7 +146,7 @@ func TestEraseStatementIsUsedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := len(w.parts())
-	_, err := w.k.Erase(holdfast.Local, said)
+	_, err := w.erasure.Erase(holdfast.Local, said)
 	wants(t, err, holdfast.KindConflict)
 	if n := len(w.parts()); n != left {
 		t.Errorf("%d parts are left of %d", n, left)
@@ -170,7 +170,7 @@ func TestD14_erase_before(t *testing.T) {
 		w.cross(w.req("test/low", `{"young":1}`))
 	}
 	before := len(w.parts())
-	got, err := w.erase(kernel.EraseBefore+limit.UTC().Format(time.RFC3339), kernel.EraseAll)
+	got, err := w.erase(erasure.Before+limit.UTC().Format(time.RFC3339), erasure.All)
 	if err != nil || got.Parts != 45 || got.Kept != 1 {
 		t.Fatalf("of %d: %+v %v", before, got, err)
 	}
@@ -180,7 +180,7 @@ func TestD14_erase_before(t *testing.T) {
 	if r, err := w.k.Review(t.Context(), waits.Review); err != nil || r.Preview == "" {
 		t.Errorf("what waits cannot be seen any more: %v", err)
 	}
-	_, err = w.erase(kernel.EraseBefore+limit.UTC().Format(time.RFC3339), kernel.EraseAll)
+	_, err = w.erase(erasure.Before+limit.UTC().Format(time.RFC3339), erasure.All)
 	wants(t, err, holdfast.KindConflict)
 	verifyStore(t, w)
 	nothingWrong(t, w)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
@@ -45,6 +46,8 @@ type world struct {
 	policy *kernel.Policy
 
 	recounter *recount.Recounter
+	erasure   *erasure.Erasure
+	keep      time.Duration // of parts of records
 	tools     *toolpin.Catalog
 
 	mu      sync.Mutex
@@ -200,7 +203,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 		Operator: func() []operator.Public { _, pub := keys(); return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now,
 		Notify: func(n kernel.Notice) { w.mu.Lock(); w.notices = append(w.notices, n); w.mu.Unlock() }}
 	cfg.Features = feature.All()
-	cfg.CounterRaiser = new(kernel.CounterRaiser)
+	cfg.CounterRaiser, cfg.Eraser = new(kernel.CounterRaiser), new(kernel.Eraser)
 	w.tools = toolpin.New(engine)
 	cfg.Catalog, cfg.Lineage = w.tools, subagent.New(engine)
 	for _, o := range opts {
@@ -211,6 +214,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 	}
 	w.recounter = recount.New(w.store, cfg.CounterRaiser, slog.New(slog.DiscardHandler),
 		func(s string) string { return s })
+	w.erasure = erasure.New(cfg.Eraser, func() time.Duration { return w.keep })
 	if _, err := w.k.Recover(0); err != nil {
 		t.Fatal(err)
 	}

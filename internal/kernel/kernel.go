@@ -10,7 +10,7 @@
 // statement, because they are the only way to turn a hold into an allow, and the begin uses
 // them up; the agents' records; reservations; replays and leases. An attempt to leave a sandbox is
 // answered here, because its cut, pause and question are one step; what else follows one is a
-// feature's, by signal. Erasure is here because nothing else may erase parts of the ledger.
+// feature's, by signal.
 //
 // Ports (ports.go) are questions that one feature answers: which contract is active for a tool
 // of a server, who asks within an agent, and what is kept before an action. The packages below
@@ -77,6 +77,8 @@ type Config struct {
 	Keeper *Keeper
 	// CounterRaiser is bound to the kernel, for package recount. It may be nil.
 	CounterRaiser *CounterRaiser
+	// Eraser is bound to the kernel, for package erasure. It may be nil.
+	Eraser *Eraser
 	// Versions may be nil: an act whose contract asks for it is then refused.
 	Versions Versions
 	// MarkKey is the key of the marks that begins keep of past functions, 32
@@ -191,6 +193,9 @@ func New(cfg Config) (*Kernel, error) {
 	}
 	if cfg.CounterRaiser != nil {
 		cfg.CounterRaiser.k = k
+	}
+	if cfg.Eraser != nil {
+		cfg.Eraser.host = &host{k, eraserFeature}
 	}
 	return k, nil
 }

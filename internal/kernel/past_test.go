@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -235,7 +236,7 @@ rules:
 		t.Error(e)
 	}
 	w.advance(time.Minute)
-	if got, err := w.erase(kernel.EraseBefore+w.now().Add(-time.Second).UTC().Format(time.RFC3339), kernel.EraseRequest); err != nil || got.Parts != 3 {
+	if got, err := w.erase(erasure.Before+w.now().Add(-time.Second).UTC().Format(time.RFC3339), erasure.Request); err != nil || got.Parts != 3 {
 		t.Fatalf("%+v %v", got, err)
 	}
 	w.store.Close()

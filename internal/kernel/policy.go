@@ -43,10 +43,8 @@ type Policy struct {
 	// Sections are those of the features, by name, for their Prepare.
 	Sections map[string]any
 	// ReplayFor is how long a settled result can be given back, at most and
-	// by default 24 h (D10). ErasePartsAfter is how long the erasable parts
-	// of records are kept; 0 keeps them (D14).
-	ReplayFor       time.Duration
-	ErasePartsAfter time.Duration
+	// by default 24 h (D10).
+	ReplayFor time.Duration
 	// ForgetRequests keeps no payload of what acted, redacted or not.
 	ForgetRequests bool
 	// Weakened names everything that `unsafe` loosened, one sentence each.

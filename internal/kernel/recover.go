@@ -106,7 +106,7 @@ const sweepBatch = 1000
 // from being done, and is tried again by the next sweep.
 func (k *Kernel) Sweep() (int, error) {
 	n, err := k.sweepReviews()
-	return n, errors.Join(err, timely(k.reactUnlessBusy), timely(k.dropStops), k.sweepFloods(), timely(k.eraseOldParts), timely(k.dropReplays))
+	return n, errors.Join(err, timely(k.reactUnlessBusy), timely(k.dropStops), k.sweepFloods(), timely(k.dropReplays))
 }
 
 // timely gives one step of a sweep a time of its own.

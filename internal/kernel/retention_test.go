@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // What is bulky goes when its time is over; the record, its hash and every
 // proof stay (D14).
 func TestPartsAreErasedWhenTheirTimeIsOver(t *testing.T) {
-	w := newWorld(t, "", func(c *kernel.Config, _ *world) { c.Policy.ErasePartsAfter = time.Hour })
+	w := newWorld(t, "")
+	w.keep = time.Hour
 	if _, err := w.cross(w.req("test/low", `{"old":1}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestPartsAreErasedWhenTheirTimeIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second finds nothing more to do
-		if _, err := w.k.Sweep(); err != nil {
+		if err := w.erasure.EraseOld(); err != nil {
 			t.Fatal(err)
 		}
 	}

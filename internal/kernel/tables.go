@@ -16,8 +16,6 @@ var (
 	tenantsRules    = table.New[string, ruleIDs]("remembered_tenant", table.Options{Key: "tenant"})
 	ruleTexts       = table.New[string, constitution.Text]("rule_text", table.Options{Key: "rule"})
 
-	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
-
 	endedChains = table.New[string, EndedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
 )
 
@@ -27,7 +25,7 @@ func Tables() []*table.Def {
 		stopRows.Def(), taskRows.Def(),
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
-		erasedParts.Def(), endedChains.Def(),
+		endedChains.Def(),
 	}
 }
 
@@ -47,9 +45,4 @@ const everything = "everything"
 // ruleIDs are remembered rules, the oldest first.
 type ruleIDs struct {
 	IDs []string `json:"ids"`
-}
-
-// erasedRow is the progress of erasing a tenant's parts: those of leaves before To.
-type erasedRow struct {
-	To int64 `json:"to"`
 }

@@ -119,6 +119,8 @@ type dueTask struct {
 	task Task
 }
 
+var errEnough = errors.New("enough")
+
 func (k *Kernel) dueTasks(ctx context.Context, feature string) (due []dueTask, err error) {
 	err = k.store.View(ctx, func(tx Tx) error {
 		return taskRows.Scan(tx, table.Range{Prefix: []any{feature}, Limit: tasksSeen}, func(key taskKey,

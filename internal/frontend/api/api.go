@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
@@ -48,7 +49,7 @@ type Kernel interface {
 	Pause(tenant, agent, who, why string) (int, error)
 	Unpause(tenant string, signed operator.Signed) (kernel.Unpaused, error)
 	Trust(tenant string, signed operator.Signed) error
-	Erase(tenant string, signed operator.Signed) (kernel.Erased, error)
+	Erase(tenant string, signed operator.Signed) (erasure.Erased, error)
 	Revoke(tenant, jti, who, why string) error
 }
 

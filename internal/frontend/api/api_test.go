@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -89,8 +90,8 @@ func (r *refusing) Pause(string, string, string, string) (int, error) { return 0
 func (r *refusing) Unpause(string, operator.Signed) (kernel.Unpaused, error) {
 	return kernel.Unpaused{}, r.no()
 }
-func (r *refusing) Erase(string, operator.Signed) (kernel.Erased, error) {
-	return kernel.Erased{}, r.no()
+func (r *refusing) Erase(string, operator.Signed) (erasure.Erased, error) {
+	return erasure.Erased{}, r.no()
 }
 func (r *refusing) Trust(string, operator.Signed) error         { return r.no() }
 func (r *refusing) Revoke(string, string, string, string) error { return r.no() }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/erasure"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -119,8 +120,8 @@ func (c *Client) Trust(ctx context.Context, p PersonsWord) error {
 }
 
 // Erase erases parts of records.
-func (c *Client) Erase(ctx context.Context, p PersonsWord) (kernel.Erased, error) {
-	var out kernel.Erased
+func (c *Client) Erase(ctx context.Context, p PersonsWord) (erasure.Erased, error) {
+	var out erasure.Erased
 	err := c.timed(ctx, "POST", "/v1/erase", p, &out)
 	return out, err
 }
