@@ -406,7 +406,6 @@ var powers = map[string]string{
 	"CounterRaiser": "internal/feature/recount",
 	"Eraser":        "internal/feature/erasure",
 	"EraserTx":      "internal/feature/erasure",
-	"Keeper":        "",
 }
 
 // TestPowersHaveOneUser: only the composition and one package name each of powers.

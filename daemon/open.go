@@ -86,7 +86,6 @@ type Daemon struct {
 	opt    Options
 	owner  *statedir.Owner
 	store  *sqlite.Store
-	keeper kernel.Keeper        // bound by the kernel
 	raiser kernel.CounterRaiser // bound by the kernel
 	eraser kernel.Eraser        // bound by the kernel
 
@@ -310,7 +309,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
-		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
+		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(),
 		CounterRaiser: &d.raiser, Eraser: &d.eraser, Catalog: d.tools, Lineage: subagent.New(d.engine),
 	}
 }

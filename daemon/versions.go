@@ -28,15 +28,7 @@ func (d *Daemon) newVersions() *versions.Service {
 			}
 			return d.store
 		},
-		Kernel: func() versions.Kernel {
-			if d.Kernel == nil {
-				return nil
-			}
-			return d.Kernel
-		},
-		Cross: func(ctx context.Context, r holdfast.Request, act kernel.Act) (*holdfast.Outcome, error) {
-			return d.keeper.Cross(ctx, r, act)
-		},
+		Own:        func() []string { return d.Kernel.Policy().Own },
 		Key:        func() *ledger.Verifier { return d.signer.Verifier() },
 		Checkpoint: func(ctx context.Context) (int, error) { return d.witness.Checkpoint(ctx) },
 		Token: func(now time.Time) (holdfast.Secret, error) {

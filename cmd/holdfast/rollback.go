@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 )
 
 func rollbackCommand() command {
@@ -80,7 +81,7 @@ func runRollback(a *app, args []string) error {
 }
 
 // rollbackSubject returns the subject of a rollback to the snapshot in rest, or to the version before a crossing.
-func (a *app) rollbackSubject(rest []string, before string) (to kernel.RollbackSubject, err error) {
+func (a *app) rollbackSubject(rest []string, before string) (to versions.Subject, err error) {
 	switch {
 	case len(rest) == 1 && before == "":
 		to.ID = rest[0]

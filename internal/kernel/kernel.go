@@ -73,8 +73,6 @@ type Config struct {
 	Lineage Lineage
 	// Observer may be nil.
 	Observer Observer
-	// Keeper is bound to the kernel, for the keeper of versions. It may be nil.
-	Keeper *Keeper
 	// CounterRaiser is bound to the kernel, for package recount. It may be nil.
 	CounterRaiser *CounterRaiser
 	// Eraser is bound to the kernel, for package erasure. It may be nil.
@@ -120,6 +118,7 @@ type Kernel struct {
 	catalog     Catalog
 	lineage     Lineage
 	lineageHost *host
+	reserved    []*Reserved
 	flights     flights
 	fled        fled
 	stopped     stops
@@ -187,9 +186,6 @@ func New(cfg Config) (*Kernel, error) {
 	k.bindPorts(&cfg)
 	if err := k.openPast(cfg.MarkKey); err != nil {
 		return nil, err
-	}
-	if cfg.Keeper != nil {
-		cfg.Keeper.k = k
 	}
 	if cfg.CounterRaiser != nil {
 		cfg.CounterRaiser.k = k

@@ -248,19 +248,10 @@ func (j *judgement) before() *holdfast.Opinion {
 // reservedFor returns whose boundary it is, or nil. A name that reads the same is as the name.
 func (k *Kernel) reservedFor(boundary string) *Reserved {
 	folded := lookalike.Fold(boundary)
-	if strings.HasPrefix(folded, byKeeper.Prefix) {
-		return byKeeper
-	}
-	for _, f := range k.features.all {
-		for i := range f.spec.Boundaries {
-			if r := &f.spec.Boundaries[i]; strings.HasPrefix(folded, r.Prefix) {
-				return r
-			}
+	for _, r := range k.reserved {
+		if strings.HasPrefix(folded, r.Prefix) {
+			return r
 		}
 	}
 	return nil
 }
-
-// byKeeper is the kernel's own boundary.
-var byKeeper = &Reserved{Prefix: keepBoundary, Why: "only Holdfast itself keeps versions and puts them back",
-	Hint: "a person may, with `holdfast snapshot take` and `holdfast rollback`"}

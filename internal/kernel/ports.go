@@ -92,4 +92,15 @@ func (k *Kernel) bindPorts(cfg *Config) {
 		k.lineage = emptyLineage{}
 	}
 	k.lineageHost = &host{k: k, f: newFeature(k.lineage)}
+	all := k.features.all
+	if k.versions != nil {
+		h := &host{k: k, f: newFeature(k.versions)}
+		k.versions.Bind(h)
+		all = append(all[:len(all):len(all)], h.f)
+	}
+	for _, f := range all {
+		for i := range f.spec.Boundaries {
+			k.reserved = append(k.reserved, &f.spec.Boundaries[i])
+		}
+	}
 }

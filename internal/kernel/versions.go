@@ -10,6 +10,9 @@ import (
 // Versions keeps what agents' acts change, and puts it back (spec 001, layer 3,
 // "Integration Points").
 type Versions interface {
+	Feature
+	// Bind is called once, in New.
+	Bind(h Host)
 	// Before keeps what the agent works on, before an act whose contract says
 	// on_error: rollback. An error of it keeps the act from beginning, and so does the
 	// end of ctx, which ends when the crossing is cut or its caller gives up. after is
@@ -19,20 +22,6 @@ type Versions interface {
 	// Ended is told of each act that was begun, once its entry is durable. It must
 	// not wait.
 	Ended(a Acting)
-}
-
-// keepBoundary begins the boundaries at which Holdfast keeps versions and puts them
-// back.
-const keepBoundary = "snapshot/"
-
-// Keeper makes Holdfast's own crossings at keepBoundary: any other one there is refused,
-// whatever a role grants, for what the ledger says of versions must have happened. Only the
-// composition has one: New binds that of the Config.
-type Keeper struct{ k *Kernel }
-
-// Cross is Kernel.Cross.
-func (o *Keeper) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error) {
-	return o.k.crossBy(ctx, req, act, byKeeper)
 }
 
 // Acting is one act.

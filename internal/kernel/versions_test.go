@@ -20,12 +20,20 @@ import (
 // keeper keeps versions as a test tells it to. What the daemon's does with real
 // work trees stands in its own tests.
 type keeper struct {
+	kernel.Host
 	before func(context.Context) error
 
 	mu    sync.Mutex
 	backs int             // guarded by mu; how often the work was put back
 	goes  int             // guarded by mu; how often what was kept was let go of
 	ended []kernel.Acting // guarded by mu
+}
+
+func (k *keeper) Bind(h kernel.Host) { k.Host = h }
+
+func (k *keeper) Spec() kernel.Spec {
+	own := kernel.Reserved{Prefix: "snapshot/", Why: "only Holdfast itself"}
+	return kernel.Spec{Name: "versions", Boundaries: []kernel.Reserved{own}}
 }
 
 func (k *keeper) Before(ctx context.Context, _ kernel.Acting) (func(context.Context, bool) (string, error), error) {
@@ -162,8 +170,8 @@ func TestVersions_stoppedWhileKept(t *testing.T) {
 // What the ledger says of versions is Holdfast's own word: no role, and no spelling,
 // lets an agent say it.
 func TestVersions_onlyHoldfastKeeps(t *testing.T) {
-	var own kernel.Keeper
-	w := newWorld(t, "", keeping(&keeper{}), func(c *kernel.Config, _ *world) { c.Keeper = &own })
+	var own keeper
+	w := newWorld(t, "", keeping(&own))
 	for _, b := range []string{"snapshot/commit", "SNAPSHOT/commit", "snapshot/nothing"} {
 		if _, err := w.never(w.req(b, `{}`)); holdfast.KindOf(err) != holdfast.KindPermission {
 			t.Errorf("%s: %v", b, err)

@@ -140,7 +140,7 @@ func (s *Service) clearOne(ctx context.Context, f *snapshot.Folder, id, name str
 		if known != sum.text() {
 			continue
 		}
-		err := s.Kernel().Record(kernel.Event{Tenant: holdfast.Local, Crossing: id,
+		err := s.recordEvent(kernel.Event{Tenant: holdfast.Local, Crossing: id,
 			Name: eventCleared, Who: keeperAgent, Subject: name, Data: map[string]any{"sha256": known, "bytes": sum.n}})
 		if err != nil {
 			return err

@@ -87,7 +87,7 @@ func (s *Service) keep(ctx context.Context, a ownAct) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Cross(ctx, holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok}, counted)
+	_, err = s.host.Cross(ctx, holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok}, counted)
 	switch {
 	case begun && once != nil:
 		<-once.ended // the crossing may have been cut, what it was for was not
@@ -111,7 +111,7 @@ func (s *Service) did(ctx context.Context, a ownAct) (holdfast.Output, error) {
 	if id := kernel.CrossingID(ctx); id != "" {
 		data["crossing"] = id
 	}
-	if rerr := s.Kernel().Record(kernel.Event{Tenant: holdfast.Local,
+	if rerr := s.recordEvent(kernel.Event{Tenant: holdfast.Local,
 		Crossing: about, Name: a.event, Who: a.who, Subject: a.boundary, Data: data}); rerr != nil {
 		return holdfast.Output{}, rerr
 	}

@@ -53,7 +53,6 @@ type testDaemon struct {
 	opt       testOptions
 	store     *sqlite.Store
 	latch     *latch.Latch
-	keeper    kernel.Keeper // bound by the kernel
 	signer    *ledger.Signer
 	minter    *token.Minter
 	runtime   string
@@ -167,7 +166,7 @@ func (d *testDaemon) openKernel(l *config.Loaded) error {
 		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: engine, Sealer: testSealer{aead}, Policy: d.own(l),
 		Operator: func() []operator.Public { return nil }, Runtime: d.runtime, Disabled: disabled, Observer: d.watching,
 		Notify: func(kernel.Notice) {}, Refused: func(int64) {}, Versions: d.snapshots, Log: d.log(),
-		Tracer: noop.NewTracerProvider().Tracer(""), MarkKey: testKey, Features: feature.All(), Keeper: &d.keeper,
+		Tracer: noop.NewTracerProvider().Tracer(""), MarkKey: testKey, Features: feature.All(),
 	})
 	return err
 }
@@ -203,15 +202,7 @@ func (d *testDaemon) options() Options {
 			}
 			return d.store
 		},
-		Kernel: func() Kernel {
-			if d.Kernel == nil {
-				return nil
-			}
-			return d.Kernel
-		},
-		Cross: func(ctx context.Context, r holdfast.Request, act kernel.Act) (*holdfast.Outcome, error) {
-			return d.keeper.Cross(ctx, r, act)
-		},
+		Own:        func() []string { return d.Kernel.Policy().Own },
 		Key:        func() *ledger.Verifier { return d.signer.Verifier() },
 		Checkpoint: func(context.Context) (int, error) { return d.Kernel.Checkpoint(d.signer) },
 		Token: func(now time.Time) (holdfast.Secret, error) {

@@ -238,7 +238,7 @@ func (s *Service) drop(ctx context.Context, k *snapshot.Keeper, now time.Time, k
 	}
 	gone := outdated(list, now, keep)
 	for _, id := range gone {
-		if err := s.Kernel().Record(
+		if err := s.recordEvent(
 			kernel.Event{Tenant: holdfast.Local, Crossing: id, Name: eventDropped, Who: keeperAgent, Subject: id},
 		); err != nil {
 			return err

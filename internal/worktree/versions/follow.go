@@ -113,7 +113,7 @@ func (e *ending) stop() {
 // Rest looks after what is left, before the store is closed.
 func (s *Service) Rest() {
 	s.ending.stop()
-	if s.Kernel() == nil || s.Store() == nil || s.Store().Poisoned() != nil {
+	if s.host == nil || s.Store() == nil || s.Store().Poisoned() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

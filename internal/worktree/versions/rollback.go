@@ -25,7 +25,7 @@ type goBack struct {
 
 // resolve finds the versions that a rollback goes back to. tree is the one
 // that is meant; "" is every one of the snapshot's.
-func (s *Service) resolve(ctx context.Context, subject kernel.RollbackSubject, tree string) ([]goBack, error) {
+func (s *Service) resolve(ctx context.Context, subject Subject, tree string) ([]goBack, error) {
 	find := s.version
 	if subject.Before {
 		find = s.before
@@ -197,7 +197,7 @@ type foundVersion struct {
 
 // Find says which versions a rollback would put back.
 func (s *Service) Find(ctx context.Context, subject, tree string) (json.RawMessage, error) {
-	list, err := s.resolve(ctx, kernel.ParseRollback(subject), tree)
+	list, err := s.resolve(ctx, ParseSubject(subject), tree)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (s *Service) Find(ctx context.Context, subject, tree string) (json.RawMessa
 
 // Look says what a rollback would do.
 func (s *Service) Look(ctx context.Context, subject, tree string) (json.RawMessage, error) {
-	list, err := s.resolve(ctx, kernel.ParseRollback(subject), tree)
+	list, err := s.resolve(ctx, ParseSubject(subject), tree)
 	if err != nil {
 		return nil, err
 	}
@@ -225,16 +225,31 @@ func (s *Service) Look(ctx context.Context, subject, tree string) (json.RawMessa
 	return json.Marshal(out)
 }
 
-// Rollback puts trees back on a person's word (D11, D40). The word is in the ledger
-// before anything is touched. Of several trees each goes back for itself: where one
+// Rollback puts trees back on a person's word (D11, D40): the statement's Subject is a Subject,
+// its Value the tree, or empty for every one. The word is in the ledger before anything is
+// touched. It works while everything is halted, and touches neither the latch, nor the ledger,
+// nor a counter. Of several trees each goes back for itself: where one
 // does not, the others do, and the answer says so of each. Of one alone it is the
 // error.
 func (s *Service) Rollback(ctx context.Context, tenant string, signed operator.Signed) (json.RawMessage, error) {
-	word, err := s.Kernel().RollBack(tenant, signed)
+	var word operator.Statement
+	err := s.host.CommitSigned(signed, operator.Rollback, func(tx kernel.FeatureTx, w *kernel.Word) error {
+		word = w.Statement
+		if err := w.CheckTenant(tenant); err != nil {
+			return err
+		}
+		data := w.Data()
+		data["tree"] = w.Value
+		if ParseSubject(w.Subject).MidMerge {
+			data["mid_merge"] = true
+		}
+		return tx.Event(kernel.Event{Tenant: holdfast.Local, Name: eventAsked, Who: w.Reviewer, Subject: w.Subject,
+			Data: data})
+	})
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.resolve(ctx, kernel.ParseRollback(word.Subject), word.Value)
+	list, err := s.resolve(ctx, ParseSubject(word.Subject), word.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +315,7 @@ func (s *Service) recordBefore(m *snapshot.Manifest) error {
 	if err != nil {
 		return err
 	}
-	return s.Kernel().Record(kernel.Event{Tenant: holdfast.Local,
+	return s.recordEvent(kernel.Event{Tenant: holdfast.Local,
 		Crossing: m.ID, Name: eventTaken, Who: m.Who, Subject: snapshotTake, Data: takenData(m, at)})
 }
 
@@ -310,7 +325,7 @@ func (s *Service) recordBefore(m *snapshot.Manifest) error {
 func (s *Service) recordAfter(r *snapshot.Rolled, who string) error {
 	at, err := s.position(context.Background())
 	if err == nil {
-		err = s.Kernel().Record(kernel.Event{Tenant: holdfast.Local,
+		err = s.recordEvent(kernel.Event{Tenant: holdfast.Local,
 			Crossing: r.Before.ID, Name: eventBack, Who: who, Subject: excerpt.Word(r.Tree),
 			Data: map[string]any{"tree": r.Tree, "commit": r.After.Commit, "content": r.After.Content, "from": r.After.From, "ledger": at.Size}})
 	}

@@ -39,7 +39,7 @@ func TestSeveralTreesGoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tree := range []string{"", other} {
-		list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: m.ID}, tree)
+		list, err := s.d.snapshots.resolve(t.Context(), Subject{ID: m.ID}, tree)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestSeveralTreesGoBack(t *testing.T) {
 	if b, err := s.d.snapshots.Find(t.Context(), m.ID, ""); err != nil || strings.Count(string(b), `"commit"`) != 2 {
 		t.Errorf("%s, %v", b, err)
 	}
-	if _, err := s.d.snapshots.Find(t.Context(), kernel.RollbackSubject{ID: "nonsense", Before: true}.String(), ""); holdfast.KindOf(err) != holdfast.KindNotFound {
+	if _, err := s.d.snapshots.Find(t.Context(), Subject{ID: "nonsense", Before: true}.String(), ""); holdfast.KindOf(err) != holdfast.KindNotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -385,7 +385,7 @@ func TestBeforeIsNotWhatWasUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write("a", "worse")
-	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: out.Crossing, Before: true}, "")
+	list, err := s.d.snapshots.resolve(t.Context(), Subject{ID: out.Crossing, Before: true}, "")
 	if err != nil || len(list) != 1 || list[0].to.From != m.ID {
 		t.Fatal(list, err)
 	}
@@ -413,7 +413,7 @@ func TestBeforeIsNotWhatWasUndone(t *testing.T) {
 	if err := k.Tidy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: out.Crossing, Before: true}, ""); err != nil || len(again) != 1 || again[0].to != list[0].to {
+	if again, err := s.d.snapshots.resolve(t.Context(), Subject{ID: out.Crossing, Before: true}, ""); err != nil || len(again) != 1 || again[0].to != list[0].to {
 		t.Fatalf("%v, not %v: %v", again, list, err)
 	}
 	s.write("a", "worse")
@@ -452,7 +452,7 @@ func TestSnapshotAroundARollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: out.Crossing, Before: true}, "")
+	list, err := s.d.snapshots.resolve(t.Context(), Subject{ID: out.Crossing, Before: true}, "")
 	if err != nil || len(list) != 1 || list[0].to.From != m.ID {
 		t.Fatal(list, err)
 	}

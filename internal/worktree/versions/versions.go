@@ -20,7 +20,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -30,12 +29,11 @@ type Options struct {
 	Dir   string // of the versions
 	State string // the state directory
 	DB    string // the file of the store
-	// Store is nil until it is open, and Kernel until it is made.
-	Store  func() Store
-	Kernel func() Kernel
-	Key    func() *ledger.Verifier
-	// Cross makes a crossing at Holdfast's own boundaries.
-	Cross func(context.Context, holdfast.Request, kernel.Act) (*holdfast.Outcome, error)
+	// Store is nil until it is open.
+	Store func() Store
+	Key   func() *ledger.Verifier
+	// Own returns the paths that are Holdfast's own, of which no versions are kept.
+	Own func() []string
 	// Checkpoint signs the ledger.
 	Checkpoint func(context.Context) (int, error)
 	// Token returns a token of Holdfast's own agent, which has Role.
@@ -60,16 +58,11 @@ type Store interface {
 	Poisoned() error
 }
 
-// Kernel records, and takes a person's word.
-type Kernel interface {
-	Record(kernel.Event) error
-	RollBack(tenant string, signed operator.Signed) (operator.Statement, error)
-	Policy() *kernel.Policy
-}
-
 // Service keeps versions of work trees, and puts them back.
 type Service struct {
 	Options
+
+	host kernel.Host // nil until a kernel is made
 
 	mu       sync.Mutex
 	settings Settings           // guarded by mu
@@ -104,6 +97,27 @@ func New(o Options) *Service {
 	return &Service{Options: o, behind: following{wake: make(chan struct{}, 1)}}
 }
 
+// Spec implements kernel.Feature. No role grants the boundaries to others, because what the
+// ledger contains about versions must have happened.
+func (s *Service) Spec() kernel.Spec {
+	return kernel.Spec{Name: "versions", Boundaries: []kernel.Reserved{{Prefix: snapshot.BoundaryPrefix,
+		Why:  "only Holdfast itself keeps versions and puts them back",
+		Hint: "a person may, with `holdfast snapshot take` and `holdfast rollback`"}}}
+}
+
+// Bind implements kernel.Versions.
+func (s *Service) Bind(h kernel.Host) { s.host = h }
+
+// recordTime bounds how long an event waits for the ledger.
+const recordTime = 30 * time.Second
+
+// recordEvent writes one event, durably.
+func (s *Service) recordEvent(e kernel.Event) error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	return s.host.Commit(ctx, func(tx kernel.FeatureTx) error { return tx.Event(e) })
+}
+
 // Set makes settings active, whose trees Hold has resolved.
 func (s *Service) Set(c *Settings) {
 	s.mu.Lock()
@@ -126,7 +140,7 @@ func (s *Service) hand() (*snapshot.Keeper, error) {
 	if s.keeper != nil {
 		return s.keeper, nil
 	}
-	k, err := snapshot.Open(snapshot.Options{Dir: s.Dir, Own: func() []string { return s.Kernel().Policy().Own },
+	k, err := snapshot.Open(snapshot.Options{Dir: s.Dir, Own: s.Own,
 		Before: s.recordBefore, After: s.recordAfter, Ledger: s.position})
 	if err == nil {
 		s.keeper = k
@@ -360,7 +374,7 @@ func (s *Service) take(ctx context.Context, m snapshot.Manifest) (taken *snapsho
 func (s *Service) tidied(k *snapshot.Keeper) {
 	for _, path := range k.Unfinished() {
 		s.Log().Warn("a version was cut off by a crash, and what it left was cleared away", "tree", path)
-		if err := s.Kernel().Record(
+		if err := s.recordEvent(
 			kernel.Event{Tenant: holdfast.Local, Name: eventCutOff, Who: keeperAgent, Subject: excerpt.Word(path)},
 		); err != nil {
 			s.Log().Error("a version that was cut off could not be recorded", "err", err)
@@ -511,7 +525,7 @@ func (s *Service) verify(ctx context.Context, id string) ([]snapshot.Verified, e
 	for _, v := range out {
 		ok = ok && v.OK
 	}
-	err = s.Kernel().Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID,
+	err = s.recordEvent(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID,
 		Name: eventVerified, Who: s.Person, Subject: m.ID, Data: map[string]any{"ok": ok, "trees": len(out)}})
 	return out, err
 }

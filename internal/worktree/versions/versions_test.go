@@ -424,7 +424,7 @@ func TestD40_RollbackLeavesLatchLedgerAndLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write("code", "bad")
-	g, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: m.ID}, "")
+	g, err := s.d.snapshots.resolve(t.Context(), Subject{ID: m.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

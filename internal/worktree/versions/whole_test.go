@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
@@ -18,7 +17,7 @@ func (s *trackedSite) version() goBack {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, err := s.d.snapshots.resolve(s.t.Context(), kernel.RollbackSubject{ID: m.ID}, "")
+	list, err := s.d.snapshots.resolve(s.t.Context(), Subject{ID: m.ID}, "")
 	if err != nil || len(list) != 1 {
 		s.t.Fatalf("%v, %v", list, err)
 	}
