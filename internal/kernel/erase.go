@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -47,8 +49,7 @@ type Erased struct {
 type erasing struct {
 	k      *Kernel
 	tenant string
-	s      operator.Statement
-	signed operator.Signed
+	w      *Word
 	held   map[string]bool // crossings that a review is waiting for
 	out    Erased
 	done   bool // the statement is spent
@@ -61,25 +62,23 @@ type erasing struct {
 // part is gone already, was never there, or belongs to what waits in review or
 // has not ended.
 func (k *Kernel) Erase(tenant string, signed operator.Signed) (Erased, error) {
-	s, _, err := k.verifyPerson(signed)
+	w, err := k.VerifySigned(signed)
 	if err != nil {
 		return Erased{}, err
 	}
-	if s.Act != operator.Erase {
-		return Erased{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the statement says %q, not %q", s.Act, operator.Erase)}
-	}
-	if err := sameTenant(s, tenant); err != nil {
+	if err := cmp.Or(w.CheckAct(operator.Erase), w.CheckTenant(tenant)); err != nil {
 		return Erased{}, err
 	}
-	e := &erasing{k: k, tenant: tenant, s: s, signed: signed, held: map[string]bool{}}
-	switch s.Value {
+	e := &erasing{k: k, tenant: tenant, w: w, held: map[string]bool{}}
+	switch w.Value {
 	case EraseRequest, EraseOutput, ErasePreview, EraseAll:
 	default:
-		return Erased{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("there is no part %q", excerpt.Of(s.Value, 64)), Hint: "request, output, preview or all"}
+		return Erased{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("there is no part %q",
+			excerpt.Of(w.Value, 64)), Hint: "request, output, preview or all"}
 	}
-	text, bulk := strings.CutPrefix(s.Subject, EraseBefore)
+	text, bulk := strings.CutPrefix(w.Subject, EraseBefore)
 	if !bulk {
-		return e.out, e.crossing(s.Subject)
+		return e.out, e.crossing(w.Subject)
 	}
 	before, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -104,7 +103,7 @@ func partOf(s *ledger.Stored) string {
 
 // chosen says whether the statement is about that record's part.
 func (e *erasing) chosen(s *ledger.Stored) bool {
-	return e.s.Value == EraseAll || e.s.Value == partOf(s)
+	return e.w.Value == EraseAll || e.w.Value == partOf(s)
 }
 
 // crossing erases the parts of one.
@@ -181,7 +180,7 @@ func (e *erasing) leavesOf(tx Tx, id string) ([]ledger.Stored, error) {
 // be used.
 func (e *erasing) waiting(tx Tx) error {
 	for _, state := range []review.State{review.Pending, review.Deferred, review.Approved} {
-		rs, err := tx.Reviews(e.tenant, state, tenantQuestions)
+		rs, err := tx.Reviews(e.tenant, state, approval.MaxWaiting)
 		if err != nil {
 			return err
 		}
@@ -195,7 +194,7 @@ func (e *erasing) waiting(tx Tx) error {
 // erase erases the parts of leaves that stand together, and records it.
 func (e *erasing) erase(tx *scope, there []ledger.Stored) error {
 	if !e.done {
-		if err := once(tx, e.s); err != nil {
+		if err := e.w.Spend(tx); err != nil {
 			return err
 		}
 		e.done = true
@@ -224,14 +223,15 @@ func (e *erasing) erase(tx *scope, there []ledger.Stored) error {
 	if len(there) == 1 {
 		crossing = there[0].Crossing
 	}
-	data := said(e.s, e.signed)
-	data["from"], data["to"], data["parts"], data["part"], data["part_hash"] = from, to, len(there), e.s.Value, hash
+	data := e.w.Data()
+	data["from"], data["to"], data["parts"], data["part"], data["part_hash"] = from, to, len(there), e.w.Value, hash
 	more, err := tx.raiseSignal(signal.PartsErased{Tenant: e.tenant, From: from, To: to})
 	if err != nil {
 		return err
 	}
 	maps.Copy(data, more)
-	return e.k.event(tx, Event{Tenant: e.tenant, Crossing: crossing, Name: ledger.ErasedEvent, Who: e.s.Reviewer, Subject: e.s.Subject, Data: data})
+	return e.k.event(tx, Event{Tenant: e.tenant, Crossing: crossing, Name: ledger.ErasedEvent, Who: e.w.Reviewer,
+		Subject: e.w.Subject, Data: data})
 }
 
 // blank takes the preview out of the review as well: the ledger is not the only

@@ -48,15 +48,16 @@ func ParseRollback(subject string) (r RollbackSubject) {
 // for every one. What is done on the word is the caller's, once. It works while everything
 // is halted, and touches neither the latch, nor the ledger, nor a counter (D40).
 func (k *Kernel) RollBack(tenant string, signed operator.Signed) (operator.Statement, error) {
-	return k.runSigned(signed, operator.Rollback, func(tx *scope, s operator.Statement, _ operator.Public) error {
-		if err := sameTenant(s, tenant); err != nil {
+	return k.runSigned(signed, operator.Rollback, func(tx *scope, w *Word) error {
+		if err := w.CheckTenant(tenant); err != nil {
 			return err
 		}
-		data := said(s, signed)
-		data["tree"] = s.Value
-		if ParseRollback(s.Subject).MidMerge {
+		data := w.Data()
+		data["tree"] = w.Value
+		if ParseRollback(w.Subject).MidMerge {
 			data["mid_merge"] = true
 		}
-		return k.event(tx, Event{Tenant: holdfast.Local, Name: "rollback_asked", Who: s.Reviewer, Subject: s.Subject, Data: data})
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "rollback_asked", Who: w.Reviewer,
+			Subject: w.Subject, Data: data})
 	})
 }
