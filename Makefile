@@ -92,6 +92,7 @@ RACE = \
 	./internal/frontend/mcp/code \
 	./internal/frontend/mcp/remote \
 	./internal/frontend/mcp/server \
+	./internal/kernel/approval \
 	./internal/kernel/deadline \
 	./internal/kernel/past \
 	./internal/kernel/record \

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -71,7 +72,7 @@ func withFate(tx kernel.Tx, r *review.Review) (listed, error) {
 	if r.About != "" || r.Waiting(r.Created) || r.State == review.Rejected || r.State == review.Changes {
 		return out, nil // nothing can have run
 	}
-	life, err := kernel.LifeOf(tx, r)
+	life, err := approval.LifeOf(tx, r)
 	out.Fate = r.Fate(life)
 	return out, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -42,7 +43,7 @@ func reviewShow(a *app, args []string) error {
 				out.listed, err = withFate(tx, &r)
 			}
 			if err == nil {
-				out.Life, err = kernel.LifeOf(tx, &r)
+				out.Life, err = approval.LifeOf(tx, &r)
 			}
 			return err
 		})

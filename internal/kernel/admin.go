@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (k *Kernel) haltFor(condition watch.Name, who, why string) (int, error) {
 	if rerr := k.recordHalt(who, why, n, true); rerr != nil {
 		err = errors.Join(rerr, err)
 	}
-	k.stirAll()
+	k.WakeAll()
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why)), Condition: condition})
 	return n, err
 }
@@ -77,9 +78,9 @@ func (k *Kernel) Halted() (int, error) {
 	if (err == nil && !s.Halted) || !k.halting.CompareAndSwap(false, true) {
 		return n, nil
 	}
-	who := reasonOr(s.Who, "unknown")
+	who := cmp.Or(s.Who, "unknown")
 	rerr := k.recordHalt(who, s.Why, n, false)
-	k.stirAll()
+	k.WakeAll()
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + s.Why))})
 	return n, rerr
 }
@@ -147,7 +148,7 @@ func (k *Kernel) Lifted() error {
 	})
 	if found && err == nil {
 		k.halting.Store(false)
-		k.stir()
+		k.Wake()
 		k.notify(Notice{Level: "critical", Event: "halt_latch_removed", Why: "the halt latch was removed without a resume"})
 	}
 	return walError(err)
@@ -160,14 +161,15 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 	k.halts.Lock()
 	defer k.halts.Unlock()
 	found, _ := k.latch.Read()
-	s, err := k.runSigned(signed, operator.Resume, func(tx *scope, s operator.Statement, _ operator.Public) error {
-		if !s.At.After(k.haltedAt(found)) {
+	s, err := k.runSigned(signed, operator.Resume, func(tx *scope, w *Word) error {
+		if !w.At.After(k.haltedAt(found)) {
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement was made before the halt in force", Hint: "say it again"}
 		}
 		if err := setHalted(tx, false); err != nil {
 			return err
 		}
-		return k.event(tx, Event{Tenant: holdfast.Local, Name: "resumed", Who: s.Reviewer, Subject: "everything", Data: said(s, signed)})
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "resumed", Who: w.Reviewer, Subject: "everything",
+			Data: w.Data()})
 	})
 	if err != nil {
 		return err
@@ -186,7 +188,7 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 		}
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Hint: "look at what stands in its place, then say it again", Err: err}
 	}
-	k.stir()
+	k.Wake()
 	k.notify(Notice{Level: "warning", Event: "resumed", Why: "resumed by " + s.Reviewer})
 	if err != nil {
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "everything goes on, but the halt latch may be back after a crash of the machine", Err: err}
@@ -206,51 +208,6 @@ func (k *Kernel) haltedAt(s latch.State) time.Time {
 		return time.Time{} // the clock was set back
 	}
 	return at
-}
-
-// verifyAct checks that a person said this, of that act.
-func (k *Kernel) verifyAct(signed operator.Signed, act string) (operator.Statement, operator.Public, error) {
-	s, key, err := k.verifyPerson(signed)
-	if err == nil && s.Act != act {
-		err = &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the statement says %q, not %q", s.Act, act)}
-	}
-	return s, key, err
-}
-
-// runSigned carries out one act that needs a person, once, in one transaction.
-func (k *Kernel) runSigned(signed operator.Signed, act string, do func(*scope, operator.Statement,
-	operator.Public) error) (operator.Statement, error) {
-	s, key, err := k.verifyAct(signed, act)
-	if err != nil {
-		return s, err
-	}
-	ctx, cancel := edge()
-	defer cancel()
-	err = walError(k.runInScope(ctx, func(tx *scope) error {
-		if err := once(tx, s); err != nil {
-			return err
-		}
-		return do(tx, s, key)
-	}))
-	if err == nil {
-		k.observer.Attended(s.Tenant, "")
-	}
-	return s, err
-}
-
-// saidSince refuses a statement that was made before what it lifts stood: one that
-// was refused then was not carried out, and could be sent again. A time that lies
-// ahead of the clock is of a clock that was set back, and does not count.
-func (k *Kernel) saidSince(s operator.Statement, at time.Time) error {
-	if !s.At.Before(at) || at.After(k.now()) {
-		return nil
-	}
-	return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "statement/before", Why: "the statement was made before what it lifts", Hint: "look again, and say it again"}
-}
-
-// said is a statement as an event keeps it, so that it can be verified later.
-func said(s operator.Statement, signed operator.Signed) map[string]any {
-	return map[string]any{"reason": s.Reason, "statement": signed.Statement, "signature": signed.Signature}
 }
 
 // Agents lists a tenant's agents; an empty tenant lists every tenant's.
@@ -281,7 +238,7 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(agent) + " was paused" +
 		review.SuffixReason(k.quote(why, 256))}
 	n := k.flights.cut(cause, func(f *flight) bool { return f.of(tenant, agent) })
-	k.stir()
+	k.Wake()
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
 	return n, nil
 }
@@ -302,40 +259,30 @@ func (k *Kernel) changeAgent(tx Tx, tenant, name, event, who string, data map[st
 	return k.event(tx, Event{Tenant: tenant, Name: event, Who: who, Subject: name, Data: data})
 }
 
-// sameTenant refuses a statement about another tenant's subject; one that names
-// no tenant is about holdfast.Local.
-func sameTenant(s operator.Statement, tenant string) error {
-	if reasonOr(s.Tenant, holdfast.Local) == reasonOr(tenant, holdfast.Local) {
-		return nil
-	}
-	return &holdfast.Error{Kind: holdfast.KindPermission, Why: fmt.Sprintf("the statement is about tenant %q, not %q",
-		reasonOr(s.Tenant, holdfast.Local), excerpt.Of(tenant, 64)), Hint: "say it again with --tenant"}
-}
-
 // Trust sets an agent's level on a person's word: the statement's Subject is
 // the agent's name, its Value the level, and its Tenant is compared with
 // tenant.
 func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
-	_, err := k.runSigned(signed, operator.Trust, func(tx *scope, s operator.Statement, _ operator.Public) error {
-		if err := sameTenant(s, tenant); err != nil {
+	_, err := k.runSigned(signed, operator.Trust, func(tx *scope, w *Word) error {
+		if err := w.CheckTenant(tenant); err != nil {
 			return err
 		}
 		var level holdfast.Level
-		if err := level.UnmarshalText([]byte(s.Value)); err != nil {
+		if err := level.UnmarshalText([]byte(w.Value)); err != nil {
 			return &holdfast.Error{Kind: holdfast.KindUsage, Why: err.Error()}
 		}
-		if a, err := tx.Agent(tenant, s.Subject); err == nil && a.Owner != "" {
+		if a, err := tx.Agent(tenant, w.Subject); err == nil && a.Owner != "" {
 			return &holdfast.Error{Kind: holdfast.KindUsage, Why: shownAgent(a.Name) + " is an agent within " + excerpt.Of(a.Owner, 64) + ", and is trusted as that one",
 				Hint: "`holdfast agent trust " + excerpt.Of(a.Owner, 64) + " " + level.String() + "` is for both"}
 		}
-		data := said(s, signed)
+		data := w.Data()
 		data["level"] = level.String()
-		return k.changeAgent(tx, tenant, s.Subject, "trust_level_changed", s.Reviewer, data, func(a *holdfast.Agent) {
+		return k.changeAgent(tx, tenant, w.Subject, "trust_level_changed", w.Reviewer, data, func(a *holdfast.Agent) {
 			data["from"] = a.Level.String()
 			a.Level = level
 		})
 	})
-	k.stir()
+	k.Wake()
 	return err
 }
 
@@ -381,7 +328,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 	k.policy.Store(made)
 	k.past.UseActive()
 	k.swaps.tell()
-	k.stirAll()
+	k.WakeAll()
 	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + excerpt.Of(p.Version, 12)})
 	return nil
 }

@@ -12,12 +12,12 @@ import (
 // (operator.ParseKeys); this makes it known and keeps it.
 func (k *Kernel) Admit(signed operator.Signed) (operator.Public, error) {
 	var pub operator.Public
-	s, err := k.runSigned(signed, operator.Admit, func(tx *scope, s operator.Statement, _ operator.Public) error {
+	s, err := k.runSigned(signed, operator.Admit, func(tx *scope, w *Word) error {
 		var err error
-		if pub, err = operator.ParsePublic(s.Value); err != nil {
+		if pub, err = operator.ParsePublic(w.Value); err != nil {
 			return err
 		}
-		if pub.ID() != s.Subject || pub.Name() == "" {
+		if pub.ID() != w.Subject || pub.Name() == "" {
 			return &holdfast.Error{Kind: holdfast.KindValue, Rule: "operator/no_key", Why: "the statement admits a key without a name, or another than it names"}
 		}
 		for _, old := range k.operator() {
@@ -25,9 +25,10 @@ func (k *Kernel) Admit(signed operator.Signed) (operator.Public, error) {
 				return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "operator/there", Why: "there is an operator of that key or name already", Hint: "name the new one otherwise"}
 			}
 		}
-		data := said(s, signed)
+		data := w.Data()
 		data["key"] = pub.String()
-		return k.event(tx, Event{Tenant: holdfast.Local, Name: "operator_admitted", Who: s.Reviewer, Subject: pub.ID(), Data: data})
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "operator_admitted", Who: w.Reviewer,
+			Subject: pub.ID(), Data: data})
 	})
 	if err != nil {
 		return operator.Public{}, err

@@ -1,10 +1,12 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -38,29 +40,29 @@ type Unpaused struct {
 func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error) {
 	var out Unpaused
 	var answered []review.Review
-	_, err := k.runSigned(signed, operator.Unpause, func(tx *scope, s operator.Statement, key operator.Public) error {
-		out, answered = Unpaused{Agent: s.Subject}, nil
-		if err := sameTenant(s, tenant); err != nil {
+	_, err := k.runSigned(signed, operator.Unpause, func(tx *scope, w *Word) error {
+		out, answered = Unpaused{Agent: w.Subject}, nil
+		if err := w.CheckTenant(tenant); err != nil {
 			return err
 		}
-		err := k.changeAgent(tx, tenant, s.Subject, "agent_unpaused", s.Reviewer, said(s, signed), letGo)
+		err := k.changeAgent(tx, tenant, w.Subject, "agent_unpaused", w.Reviewer, w.Data(), letGo)
 		if err != nil {
 			return err
 		}
-		if err := k.liftFailures(tx, reasonOr(tenant, holdfast.Local), s.Subject); err != nil {
+		if err := k.liftFailures(tx, cmp.Or(tenant, holdfast.Local), w.Subject); err != nil {
 			return err
 		}
-		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject, review.AboutEscape,
+		waiting, err := approval.Waiting(tx, cmp.Or(tenant, holdfast.Local), w.Subject, review.AboutEscape,
 			review.AboutAnomaly)
 		if err != nil {
 			return err
 		}
 		for _, r := range waiting {
-			if review.SaidBySelf(&s, key, &r) {
+			if w.IsAsker(&r) {
 				out.Left = append(out.Left, r.ID)
 				continue
 			}
-			if err := k.applyDecision(tx, &r, s, signed, review.Approved); err != nil {
+			if err := k.ApplyAnswer(tx, &r, w, review.Approved); err != nil {
 				return err
 			}
 			out.Settled, answered = append(out.Settled, r.ID), append(answered, r)
@@ -68,32 +70,11 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 		return nil
 	})
 	if err != nil {
-		k.stir()
+		k.Wake()
 		return Unpaused{}, err
 	}
-	k.observer.Attended(reasonOr(tenant, holdfast.Local), out.Agent)
-	k.stir(out.Settled...)
-	for i := range answered {
-		k.notify(decidedNotice(&answered[i]))
-	}
-	return out, nil
-}
-
-// attempts are the reviews about any of those things of an agent's that wait for
-// an answer.
-func attempts(tx Tx, tenant, agent string, about ...string) ([]review.Review, error) {
-	var out []review.Review
-	for _, state := range []review.State{review.Pending, review.Deferred} {
-		rs, err := tx.Reviews(tenant, state, tenantQuestions)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rs {
-			if slices.Contains(about, r.About) && r.Agent == agent {
-				out = append(out, r)
-			}
-		}
-	}
+	k.observer.Attended(cmp.Or(tenant, holdfast.Local), out.Agent)
+	k.AnnounceAnswers(answered...)
 	return out, nil
 }
 
@@ -109,7 +90,7 @@ func (k *Kernel) pausedFor(r *review.Review) string {
 // agent's pause, where an attempt brought it: approved lifts it, unless another
 // attempt waits for its answer; rejected makes it that person's, which no other
 // answer lifts.
-func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, signed operator.Signed) error {
+func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, w *Word) error {
 	a, err := tx.Agent(r.Tenant, r.Agent)
 	stops := err == nil && r.About == review.AboutAnomaly && r.State == review.Rejected
 	if errors.Is(err, ErrNotFound) || err == nil && a.State != holdfast.AgentPaused && !stops {
@@ -118,7 +99,7 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	if err != nil {
 		return err
 	}
-	others, err := attempts(tx, r.Tenant, r.Agent, review.AboutEscape, review.AboutBudget, review.AboutAnomaly)
+	others, err := approval.Waiting(tx, r.Tenant, r.Agent, review.AboutEscape, review.AboutBudget, review.AboutAnomaly)
 	if err != nil {
 		return err
 	}
@@ -147,7 +128,7 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	if err := tx.PutAgent(a); err != nil {
 		return err
 	}
-	data := said(s, signed)
+	data := w.Data()
 	data["review"] = r.ID
 	return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_unpaused", Who: r.Reviewer,
 		Subject: r.Agent, Data: data})

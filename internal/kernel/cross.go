@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
@@ -190,6 +191,17 @@ type errRefused struct{ op holdfast.Opinion }
 
 func (e *errRefused) Error() string { return e.op.Why }
 
+// findDenial returns the denial that err carries out of a transaction, if it does.
+func findDenial(err error) (holdfast.Opinion, bool) {
+	if no := (*errRefused)(nil); errors.As(err, &no) {
+		return no.op, true
+	}
+	if no := (*approval.Refusal)(nil); errors.As(err, &no) {
+		return no.Opinion, true
+	}
+	return holdfast.Opinion{}, false
+}
+
 // open writes the begin and takes the reservation in one transaction, and
 // moves to ACTIVE.
 //
@@ -202,8 +214,8 @@ func (e *errRefused) Error() string { return e.op.Why }
 func (c *crossing) open(ctx context.Context) error {
 	k, j := c.k, c.j
 	id, correlation := j.id, j.correlation
-	if j.approved {
-		j.id, j.correlation = j.review.Crossing, j.review.Correlation
+	if j.human.Approved {
+		j.id, j.correlation = j.human.Review.Crossing, j.human.Review.Correlation
 	}
 	if !c.register() {
 		op := noLease()
@@ -223,7 +235,7 @@ func (c *crossing) open(ctx context.Context) error {
 			if err := tx.runBeginHooks(j, begin); err != nil {
 				return err
 			}
-			return k.executed(tx, j)
+			return j.human.RecordBegin(tx)
 		})
 	}
 	if err != nil {
@@ -231,13 +243,13 @@ func (c *crossing) open(ctx context.Context) error {
 		j.id, j.correlation = id, correlation
 		c.unregister()
 	}
-	var no *errRefused
+	no, denied := findDenial(err)
 	switch {
 	case errors.Is(err, errOtherPolicy) || errors.Is(err, errOtherTree) || errors.Is(err, errOtherRows):
 		return err
-	case errors.As(err, &no):
-		j.opinions = replaceOpinion(j.opinions, no.op)
-		return c.refuse(no.op)
+	case denied:
+		j.opinions = replaceOpinion(j.opinions, no)
+		return c.refuse(no)
 	case err != nil && ctx.Err() != nil && k.store.Poisoned() == nil:
 		op := gaveUp(c.caller, holdfast.K6)
 		j.opinions = replaceOpinion(j.opinions, op)
@@ -247,8 +259,8 @@ func (c *crossing) open(ctx context.Context) error {
 	}
 	c.begin, c.start = &place, j.now
 	j.ticket.Confirm(j.at)
-	if j.approved || j.byRule != nil || j.newAgent {
-		k.stir(j.reviewIDs()...)
+	if j.human.Approved || j.human.Rule != nil || j.newAgent {
+		k.Wake(j.reviewIDs()...)
 	}
 	return c.activate()
 }
@@ -271,7 +283,7 @@ func (c *crossing) admit(tx *scope) error {
 	if pin := j.contract.Pin; pin != "" {
 		if c := k.catalog.Find(j.pol.contracts, j.req.Boundary); c == nil || c.Pin != pin ||
 			c.Drifted != j.contract.Drifted {
-			return &errRefused{named(review.NameTool, deny(holdfast.K7, holdfast.KindConflict,
+			return &errRefused{nameDenial(review.NameTool, deny(holdfast.K7, holdfast.KindConflict,
 				"the tool changed while the request was judged", "ask again"))}
 		}
 	}
@@ -283,15 +295,8 @@ func (c *crossing) admit(tx *scope) error {
 			return err
 		}
 	}
-	if j.approved {
-		if err := useApproval(tx, j); err != nil {
-			return err
-		}
-	}
-	if j.byRule != nil {
-		if err := k.useRule(tx, j); err != nil {
-			return err
-		}
+	if err := j.human.Use(tx); err != nil {
+		return err
 	}
 	if j.scope != "" {
 		if err := k.claimReplay(tx, j); err != nil {
@@ -354,30 +359,6 @@ func (k *Kernel) meet(tx Tx, j *judgement) error {
 	}
 	return k.event(tx, Event{Tenant: a.Tenant, Crossing: j.id, Name: "agent_first_seen", Who: a.Principal, Subject: a.Name,
 		Data: map[string]any{"kind": a.Kind, "level": a.Level.String(), "parent": a.Parent}})
-}
-
-// useApproval spends the approval; a second use finds it spent (D11).
-func useApproval(tx Tx, j *judgement) error {
-	spent := named(review.NameUsed, deny(holdfast.K7, holdfast.KindApprovalUsed,
-		"the approval of review "+j.review.ID+" was used already", "ask again to open a new review"))
-	r, err := tx.Review(j.review.ID)
-	if err != nil {
-		return err
-	}
-	if r.Answer(j.now, j.governs()) != review.Approved || r.Nonce != j.review.Nonce {
-		return &errRefused{spent}
-	}
-	if err := j.k.genuine(tx, &r); err != nil {
-		j.approved = false
-		return &errRefused{refusal(holdfast.K7, "BLOCKED", err)}
-	}
-	was := r.State
-	r.State = review.Used
-	err = tx.PutReview(r, was)
-	if errors.Is(err, ErrConflict) {
-		return &errRefused{spent}
-	}
-	return err
 }
 
 // register lets halt, pause and revocation find the crossing. It says no where

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
@@ -29,13 +30,16 @@ func (e *Eraser) Commit(ctx context.Context, fn func(tx EraserTx) error) error {
 // Verify returns a person's word of that act. It counts for any number of transactions, of
 // which the first uses it up.
 func (e *Eraser) Verify(signed operator.Signed, act string) (*Word, error) {
-	s, _, err := e.k.verifyAct(signed, act)
-	return &Word{s, signed, e.k}, err
+	w, err := e.k.VerifySigned(signed)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.CheckAct(act)
 }
 
 // UseWord uses a person's word up. If it was used before, it returns a ConflictError.
 func (t EraserTx) UseWord(w *Word) error {
-	return t.withScope(func(s *scope) error { return once(s, w.Statement) })
+	return t.withScope(func(s *scope) error { return w.Spend(s) })
 }
 
 // Events returns the events that name a crossing, in order, at most limit.
@@ -46,7 +50,7 @@ func (t EraserTx) Events(tenant, crossing string, limit int) ([]ledger.Stored, e
 // Reviews returns all of a tenant's reviews in a state.
 func (t EraserTx) Reviews(tenant string, state review.State) ([]review.Review, error) {
 	return readWith(t.featureTx, func(tx Tx) ([]review.Review, error) {
-		return tx.Reviews(tenant, state, tenantQuestions)
+		return tx.Reviews(tenant, state, approval.MaxWaiting)
 	})
 }
 

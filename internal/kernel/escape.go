@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
@@ -76,7 +77,7 @@ func (c *crossing) attempt(esc *posture.Escape) (*attempt, error) {
 	if esc.Code != "" {
 		shown["code_sha256"] = visible.Shorten(esc.Code)
 	}
-	r, err := k.ask(review.AboutEscape, escapeDomain, shown)
+	r, err := k.NewQuestion(review.AboutEscape, escapeDomain, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (k *Kernel) answer(tx *scope, a *attempt, j *judgement) error {
 		events = append(events, Event{Name: "agent_paused", Who: "holdfast", Subject: a.Agent, Data: map[string]any{"why": a.words}})
 	}
 	r := &a.review
-	events = append(events, proposed(r))
+	events = append(events, approval.Proposed(r))
 	for _, e := range events {
 		e.Tenant, e.Crossing = a.Tenant, a.Crossing
 		if err := k.event(tx, e); err != nil {
@@ -191,7 +192,7 @@ func (c *crossing) caught(a *attempt, esc *posture.Escape) {
 		c.span.AddEvent(traceEscape, trace.WithAttributes(attribute.String("holdfast.call", a.Call.Words()),
 			attribute.String("holdfast.request", a.Run)))
 	}
-	k.stir(a.review.ID)
+	k.Wake(a.review.ID)
 	k.notify(Opened(&a.review))
 }
 

@@ -3,21 +3,13 @@ package kernel
 import (
 	"encoding/json"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-// Event is something recorded that is no crossing (D6).
-type Event struct {
-	Tenant   string
-	Crossing string
-	Name     string
-	Who      string
-	Subject  string
-	Data     map[string]any
-	// Part is a redacted text that may be erased later.
-	Part []byte
-}
+// Event is something to record in addition to crossings (D6).
+type Event = record.Event
 
 // event appends an event leaf in the transaction of what it tells.
 func (k *Kernel) event(tx Tx, e Event) error {

@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -90,7 +93,10 @@ type EndedChain struct {
 }
 
 // chainKey names a chain of a tenant.
-func chainKey(tenant, chain string) string { return sha([]byte(tenant + "\x00" + chain)) }
+func chainKey(tenant, chain string) string {
+	sum := sha256.Sum256([]byte(tenant + "\x00" + chain))
+	return hex.EncodeToString(sum[:])
+}
 
 // readChain learns whether the request's chain was ended.
 func (j *judgement) readChain(tx Tx) error {
@@ -114,7 +120,7 @@ func (j *judgement) chainEnded() *holdfast.Opinion {
 		return nil
 	}
 	op := deny(holdfast.GateHalt, holdfast.KindChainEnded, fmt.Sprintf("the chain %s was ended at %s: the budget is spent: %s",
-		excerpt.Of(j.who.Chain, 64), stamp(j.chain.At), j.chain.Budget),
+		excerpt.Of(j.who.Chain, 64), review.FormatTime(j.chain.At), j.chain.Budget),
 		"an ended chain stays ended; start another one")
 	op.State, op.Rule = "ENDED", j.chain.Budget
 	return &op

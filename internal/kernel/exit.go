@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -206,8 +207,10 @@ func (c *crossing) close(end *ending) error {
 			if err := k.settledBeyond(tx, j, used); err != nil {
 				return err
 			}
-			if err := k.returned(tx, j, end); err != nil {
-				return err
+			if !end.unstarted && !end.deaf && end.outcome != ledger.Abandoned {
+				if err := j.human.RecordReturn(tx, end.outcome, exitCode(end)); err != nil {
+					return err
+				}
 			}
 			if err := k.keepReplay(tx, c, end); err != nil {
 				return err
@@ -236,7 +239,7 @@ func (c *crossing) close(end *ending) error {
 func (c *crossing) unwaited(end *ending, e *ledger.Entry, used []int64) bool {
 	j := c.j
 	if !j.req.Unwaited || c.k.mustHurry(e) || end.err != nil || end.violation != nil || end.news != nil ||
-		j.scope != "" || j.approved || j.byRule != nil || c.parent.child || j.mayStop(used) {
+		j.scope != "" || j.human.Approved || j.human.Rule != nil || c.parent.child || j.mayStop(used) {
 		return false
 	}
 	for i, d := range j.draws {
@@ -273,8 +276,8 @@ func (c *crossing) afterClose(end *ending, e *ledger.Entry, err error) error {
 		return err
 	}
 	c.machine.do(left)
-	if c.j.approved {
-		c.k.stir(c.j.review.ID) // it has returned
+	if c.j.human.Approved {
+		c.k.Wake(c.j.reviewIDs()...) // it has returned
 	}
 	c.count(holdfast.Allow, holdfast.GateHalt, end.outcome, e)
 	c.tellVersions(end)
@@ -372,8 +375,8 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 				}
 			}
 		}
-		if op.Kind == holdfast.KindApprovalTimeout && j.review != nil {
-			if err := k.expire(tx, *j.review, true); err != nil {
+		if op.Kind == holdfast.KindApprovalTimeout && j.human.Review != nil {
+			if err := approval.Expire(tx, j.human.Review, true); err != nil {
 				return err
 			}
 		}
@@ -388,8 +391,8 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 	if err == nil {
 		c.count(holdfast.Deny, op.Gate, ledger.Denied, e)
 	}
-	if err == nil && op.Kind == holdfast.KindApprovalTimeout && j.review != nil {
-		k.stir(j.review.ID)
+	if err == nil && op.Kind == holdfast.KindApprovalTimeout {
+		k.Wake(j.reviewIDs()...)
 	}
 	if err == nil {
 		k.flood.CountDenied(j.tenant(), j.who.Agent, j.now)

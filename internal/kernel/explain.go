@@ -42,8 +42,8 @@ func (k *Kernel) wouldBe(ctx context.Context, req holdfast.Request, all bool) (*
 	if op != nil {
 		out.Verdict = holdfast.Deny
 	}
-	if out.Verdict == holdfast.Hold && j.review != nil {
-		out.Review, out.Expires = j.review.ID, j.review.Expires
+	if out.Verdict == holdfast.Hold && j.human.Review != nil {
+		out.Review, out.Expires = j.human.Review.ID, j.human.Review.Expires
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
@@ -271,20 +272,7 @@ type Host interface {
 }
 
 // Word is what a person said.
-type Word struct {
-	operator.Statement
-	signed operator.Signed
-	k      *Kernel
-}
-
-// Data returns the statement as an event keeps it, so that it can be verified later.
-func (w *Word) Data() map[string]any { return said(w.Statement, w.signed) }
-
-// CheckTenant refuses a statement about another tenant.
-func (w *Word) CheckTenant(tenant string) error { return sameTenant(w.Statement, tenant) }
-
-// CheckSince refuses a statement from before what it lifts was as it is.
-func (w *Word) CheckSince(at time.Time) error { return w.k.saidSince(w.Statement, at) }
+type Word = approval.Word
 
 // Refuse returns the error by which a BeginHook refuses.
 func Refuse(op holdfast.Opinion) error {
@@ -432,10 +420,10 @@ func (h *host) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdf
 }
 
 func (h *host) CommitSigned(signed operator.Signed, act string, fn func(FeatureTx, *Word) error) error {
-	_, err := h.k.runSigned(signed, act, func(s *scope, st operator.Statement, _ operator.Public) error {
+	_, err := h.k.runSigned(signed, act, func(s *scope, w *Word) error {
 		tx := s.txFor(h.f)
 		defer tx.endHook()
-		return fn(tx, &Word{st, signed, h.k})
+		return fn(tx, w)
 	})
 	return err
 }

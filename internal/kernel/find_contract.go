@@ -29,12 +29,6 @@ func (k *Kernel) Contract(boundary string) (holdfast.Contract, bool) {
 // for a tool that was observed what it said of itself (D11, D37).
 func (j *judgement) governs() string { return governs(j.pol, j.contract) }
 
-// governs is the same for a boundary as it is now.
-func (k *Kernel) governs(boundary string) string {
-	pol := k.policy.Load()
-	return governs(pol, k.lookup(pol, boundary))
-}
-
 func governs(pol *policy, c *contract.Contract) string {
 	if c == nil || c.Pin == "" {
 		return pol.Version

@@ -91,6 +91,12 @@ func deny(g holdfast.Gate, kind holdfast.Kind, why, hint string) holdfast.Opinio
 	return holdfast.Opinion{Gate: g, Verdict: holdfast.Deny, Kind: kind, Why: why, Hint: hint}
 }
 
+// nameDenial gives a denial the name by which people and scripts know it.
+func nameDenial(rule string, op holdfast.Opinion) holdfast.Opinion {
+	op.Rule = rule
+	return op
+}
+
 func allow(g holdfast.Gate, state, rule, why string) holdfast.Opinion {
 	return holdfast.Opinion{Gate: g, Verdict: holdfast.Allow, State: state, Rule: rule, Why: why}
 }

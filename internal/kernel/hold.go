@@ -2,16 +2,10 @@ package kernel
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel/record"
-	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -25,21 +19,21 @@ import (
 // question, which survives the restart.
 func (c *crossing) hold(ctx context.Context) error {
 	k, j := c.k, c.j
-	j.byRule = nil // another gate asks for a person all the same
-	r, err := k.question(c)
+	j.human.Rule = nil // another gate asks for a person anyway
+	r, err := c.makeQuestion()
 	if err != nil {
 		return c.refuseKind(holdfast.K7, err)
 	}
-	opened := false
+	attached := false
 	err = k.runInScope(ctx, func(tx *scope) error {
-		opened, err = k.openReview(tx, j, &r)
+		attached, err = j.openReview(tx, &r)
 		return err
 	})
-	var no *errRefused
+	no, denied := findDenial(err)
 	switch {
-	case errors.As(err, &no):
-		j.opinions = replaceOpinion(j.opinions, no.op)
-		return c.refuse(no.op)
+	case denied:
+		j.opinions = replaceOpinion(j.opinions, no)
+		return c.refuse(no)
 	case err != nil && k.store.Poisoned() == nil && ctx.Err() != nil:
 		op := gaveUp(c.caller, holdfast.K7)
 		j.opinions = replaceOpinion(j.opinions, op)
@@ -49,11 +43,11 @@ func (c *crossing) hold(ctx context.Context) error {
 	}
 	c.out.Verdict, c.out.Review, c.out.Expires = holdfast.Hold, r.ID, r.Expires
 	j.id, j.correlation = r.Crossing, r.Correlation
-	if opened {
-		k.stir(j.reviewIDs()...)
+	if !attached {
+		k.Wake(j.reviewIDs()...)
 		k.notify(Opened(&r))
 	}
-	held := &holdfast.Error{Kind: holdfast.KindHeld, Gate: holdfast.K7, Rule: j.heldAs, Crossing: r.Crossing,
+	held := &holdfast.Error{Kind: holdfast.KindHeld, Gate: holdfast.K7, Rule: j.human.Held, Crossing: r.Crossing,
 		Why:  "held for a person: " + r.Why,
 		Hint: "`holdfast review approve " + r.ID + "` decides it; ask again with the same payload afterwards"}
 	c.finish(held)
@@ -63,87 +57,25 @@ func (c *crossing) hold(ctx context.Context) error {
 
 // heldBy is the first gate that put the request to a person.
 func (c *crossing) heldBy() holdfast.Gate {
-	if len(c.j.askedBy) > 0 {
-		return c.j.askedBy[0]
+	if len(c.j.human.Gates) > 0 {
+		return c.j.human.Gates[0]
 	}
 	return holdfast.K7
 }
 
-// ownReview is the newest review of that binding that this principal asked: an
-// answer to one person's question is not another's to use, though their agents
-// bear one name.
-func ownReview(tx Tx, b review.Binding, principal string) (review.Review, error) {
-	r, err := tx.ReviewFor(b)
-	if err != nil || r.Principal == principal {
-		return r, err
-	}
-	rs, err := tx.Reviews(b.Tenant, review.None, listLimit)
-	if err != nil {
-		return review.Review{}, err
-	}
-	for _, r := range rs {
-		if r.Agent == b.Agent && r.Boundary == b.Boundary && r.Exact == b.Exact && r.Principal == principal {
-			return r, nil
-		}
-	}
-	return review.Review{}, ErrNotFound
-}
-
 // openReview attaches to a waiting question about the same request, or opens
-// one (D11). It says whether it opened one.
-func (k *Kernel) openReview(tx *scope, j *judgement, r *review.Review) (bool, error) {
-	if err := k.admitAgent(tx, j, false); err != nil {
+// one (D11). It reports whether it attached.
+func (j *judgement) openReview(tx *scope, r *review.Review) (attached bool, err error) {
+	if err := j.k.admitAgent(tx, j, false); err != nil {
 		return false, err
 	}
-	old, err := ownReview(tx, r.Binding, r.Principal)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return false, err
-	}
-	if err == nil {
-		switch old.Answer(j.now, j.governs()) {
-		case review.Pending:
-			*r, j.heldAs = old, review.NameWaiting
-			if old.State == review.Deferred {
-				j.heldAs = review.NameDeferred
-			}
-			return false, nil
-		case review.Voided:
-			name, what := old.Moved(pinOf(j.contract, &old))
-			if err := k.void(tx, old, name, what+" changed after this was asked"); err != nil {
-				return false, err
-			}
-		case review.Approved, review.Rejected:
-			return false, &errRefused{named(review.NameDecided, deny(holdfast.K7, holdfast.KindConflict,
-				"review "+old.ID+" was decided a moment ago", "ask again"))}
-		}
-	}
-	if err := roomForQuestion(tx, r); err != nil {
-		return false, err
+	if attached, err = j.human.Attach(tx, r); err != nil || attached {
+		return attached, err
 	}
 	if err := takeQuestion(tx, j); err != nil {
 		return false, err
 	}
-	other, err := standing(tx, j)
-	if err != nil {
-		return false, err
-	}
-	if other != "" {
-		j.heldAs = review.NameArguments
-		r.Why += "; the approval of review " + other + " is for other arguments"
-	}
-	if err := tx.PutReview(*r, review.None); err != nil {
-		return false, err
-	}
-	data := map[string]any{"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact,
-		"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}
-	if r.Asker != "" {
-		data["asker"] = r.Asker
-	}
-	if j.beside != nil {
-		data["beside"] = true // the preview is of more than the payload
-	}
-	return true, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID,
-		Part: []byte(r.Preview), Data: data})
+	return false, j.human.Open(tx, r)
 }
 
 // takeQuestion counts a new question against the rates of its contract, as the
@@ -167,111 +99,25 @@ func takeQuestion(tx Tx, j *judgement) error {
 	return nil
 }
 
-// How many questions may wait for people: of one agent, and of one tenant. A
-// person who is asked more can judge none.
-const (
-	agentQuestions  = 100
-	tenantQuestions = sweepBatch
-)
-
-// roomForQuestion refuses one more question where too many wait already.
-func roomForQuestion(tx Tx, r *review.Review) error {
-	waiting, own := 0, 0
-	for _, state := range []review.State{review.Pending, review.Deferred} {
-		rs, err := tx.Reviews(r.Tenant, state, tenantQuestions)
-		if err != nil {
-			return err
-		}
-		waiting += len(rs)
-		for i := range rs {
-			if rs[i].Agent == r.Agent {
-				own++
-			}
-		}
-	}
-	if own < agentQuestions && waiting < tenantQuestions {
-		return nil
-	}
-	return &errRefused{deny(holdfast.K7, holdfast.KindApprovalChannel,
-		fmt.Sprintf("%d questions of this agent and %d of its tenant wait for a person already", own, waiting), "answer them first: `holdfast review ls`")}
-}
-
-// void closes a question, or an approval, that nobody's answer is for any more:
-// of an earlier policy, or of what a remembered rule has let pass.
-func (k *Kernel) void(tx *scope, r review.Review, name, why string) error {
-	was := r.State
-	r.State = review.Voided
-	if err := tx.PutReview(r, was); err != nil {
-		return err
-	}
-	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_voided", Who: "holdfast", Subject: r.ID,
-		Data: map[string]any{"why": why, "state": string(was)}}); err != nil {
-		return err
-	}
-	return k.closeHeld(tx, r, was, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: name, Why: why})
-}
-
-// question makes the review of a held crossing.
-func (k *Kernel) question(c *crossing) (review.Review, error) {
+// makeQuestion makes the review of a held crossing.
+func (c *crossing) makeQuestion() (review.Review, error) {
 	j := c.j
-	id, err := k.reviewID()
+	seen, err := c.k.shown(j)
 	if err != nil {
 		return review.Review{}, err
 	}
-	nonce, err := k.randomHex(16)
+	r, err := j.human.Question(&seen)
 	if err != nil {
 		return review.Review{}, err
 	}
-	seen, err := k.shown(j)
-	if err != nil {
-		return review.Review{}, err
-	}
-	entry, err := heldEntry(j.skeleton(c.parent), j.at)
-	if err != nil {
-		return review.Review{}, err
-	}
-	// Created orders the questions of one request, whatever the clock does.
-	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
-		Intent: j.who.Intent, Asker: j.asker(), Correlation: j.correlation, Risk: j.risk(), Why: j.why, Cause: j.cause, Confidence: j.score, Threshold: j.limit,
-		Preview: seen.Text, PreviewHash: seen.Hash(), Cut: seen.Cut, Masked: seen.Masked, Shape: shape(j, &seen),
-		Contract: j.contract.Hash, Pin: j.contract.Pin, Gates: j.askedBy, Key: j.key(), Nonce: nonce,
-		State:   review.Pending,
-		Created: j.at, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
+	r.Crossing, r.Intent, r.Asker, r.Correlation, r.Key = j.id, j.who.Intent, j.asker(), j.correlation, j.key()
+	r.Risk, r.Confidence, r.Threshold = j.risk(), j.score, j.limit
+	r.Entry, err = heldEntry(j.skeleton(c.parent), j.at)
+	return r, err
 }
 
-// shape is what is known of the arguments' members beside the preview, for a
-// rule that a person may make of it. Of a request with more than arguments
-// nothing but its exact hash is remembered.
-func shape(j *judgement, seen *record.Preview) []review.Arg {
-	if seen.Cut || j.beside != nil {
-		return nil
-	}
-	shown, err := payload.Parse([]byte(seen.Text))
-	if err != nil {
-		return nil
-	}
-	return review.ShapeOf(j.doc.Value(), shown.Value())
-}
-
-// reviewID is short enough to type and is no secret: deciding needs the
-// operator key, never the id alone (D38).
-func (k *Kernel) reviewID() (string, error) {
-	h, err := k.randomHex(5)
-	return "rv_" + h, err
-}
-
-func (k *Kernel) randomHex(n int) (string, error) {
-	b := make([]byte, n)
-	if _, err := io.ReadFull(k.random, b); err != nil {
-		return "", &holdfast.Error{Kind: holdfast.KindInternal, Why: "no randomness", Err: err}
-	}
-	return hex.EncodeToString(b), nil
-}
-
-// closeHeld writes the entry of a crossing that was held and will never begin.
-// answer is the state in which a person's answer, if any, left the review:
-// time or a new policy may have moved it on since.
-func (k *Kernel) closeHeld(tx *scope, r review.Review, answer review.State, outcome ledger.Outcome, why error) error {
+// CloseHeld implements approval.Tx.
+func (s *scope) CloseHeld(r *review.Review, answer review.State, outcome ledger.Outcome, why error) error {
 	e, err := ledger.ParseEntry(r.Entry)
 	if err != nil {
 		return err
@@ -283,44 +129,14 @@ func (k *Kernel) closeHeld(tx *scope, r review.Review, answer review.State, outc
 		approved := answer == review.Approved
 		e.Approved = &approved
 	}
-	leaf, err := k.sealEntry(e, nil)
+	leaf, err := s.k.sealEntry(e, nil)
 	if err != nil {
 		return err
 	}
-	if err := k.appendEntry(tx, e, leaf); err != nil {
+	if err := s.k.appendEntry(s, e, leaf); err != nil {
 		return err
 	}
-	return tx.runEntryHooks(nil, e)
-}
-
-// expire closes a review whose time is over. seen says that its agent is being
-// told now; otherwise the agent is told when it asks again.
-func (k *Kernel) expire(tx *scope, r review.Review, seen bool) error {
-	now, err := tx.Review(r.ID)
-	if err != nil {
-		return err
-	}
-	was := now.State
-	if was == review.Voided || was == review.Used {
-		return nil
-	}
-	now.State = review.Expired
-	if seen {
-		now.State = review.Voided
-	}
-	if err := tx.PutReview(now, was); err != nil || was == review.Expired {
-		return err
-	}
-	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_expired", Who: "holdfast", Subject: r.ID,
-		Data: map[string]any{"state": string(was)}}); err != nil {
-		return err
-	}
-	name := review.NameExpired
-	if was == review.Approved {
-		name = review.NameUnused
-	}
-	return k.closeHeld(tx, now, was, ledger.HeldExpired, &holdfast.Error{Kind: holdfast.KindApprovalTimeout, Gate: holdfast.K7, Rule: name,
-		Why: "nobody answered, or the approval was not used, within " + review.Lifetime.String()})
+	return s.runEntryHooks(nil, e)
 }
 
 // heldEntry writes an entry that waits in a review until it is known how the

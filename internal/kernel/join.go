@@ -119,7 +119,7 @@ func (j *judgement) fetchParts(ctx context.Context, g holdfast.Gate) {
 	if j.feats == nil || len(j.feats.parts) == 0 || j.replay != nil || j.doc == nil {
 		return
 	}
-	j.feats.view.Answered = j.answered()
+	j.feats.view.Answered = j.human.IsAnswered()
 	ctx = within(ctx, inside{id: j.id, correlation: j.correlation, traceparent: j.traceparent, child: true,
 		tasks: j.tasks})
 	for i := range j.feats.parts {
@@ -162,15 +162,6 @@ func (j *judgement) findNote() json.RawMessage {
 	return nil
 }
 
-// answered reports whether a person has answered exactly this request.
-func (j *judgement) answered() bool {
-	if j.review == nil || j.bookErr != nil {
-		return false
-	}
-	a := j.review.Answer(j.now, j.governs())
-	return a == review.Approved || a == review.Rejected
-}
-
 // joinOpinions returns the opinion of a gate: its own and those of the features' parts. The
 // most severe one leads, and is given the reasons of those after it that do not outrank it.
 // What the gate denies is evaluated by no part, except next to the rules of K8.
@@ -194,7 +185,10 @@ func (j *judgement) resolveHold(g holdfast.Gate, op holdfast.Opinion) holdfast.O
 	if j.replay != nil {
 		return allow(g, "READY", "replay", "what was settled is given back; nothing is done")
 	}
-	return j.holdOrDecision(g, op.Rule, op.Why, j.reason)
+	if j.factErr != nil {
+		j.human.Err = j.factErr
+	}
+	return j.human.Resolve(g, op.Rule, op.Why, j.reason)
 }
 
 // exemptsParts reports whether the features' parts have no say at a gate, as the gate itself.

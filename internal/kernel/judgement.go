@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -101,22 +102,12 @@ type replayFacts struct {
 	scope   string // "" without a replay
 }
 
-// humanFacts are those of K7: reviews and remembered rules.
+// humanFacts are those of K7.
 type humanFacts struct {
-	bookErr error // of the reviews
-	review  *review.Review
-	rules   []*keptRule // that a person remembered for this caller here
-
-	score    *float64
-	limit    *float64        // the threshold
-	approved bool            // an approval is to be used by the begin
-	byRule   *keptRule       // a remembered rule is to be used by the begin
-	ended    string          // of a remembered rule that would have covered it
-	why      string          // the hold's reason
-	cause    string          // its code, "" if it has none
-	reason   string          // the code of why the gate that is evaluated asks, or ""
-	askedBy  []holdfast.Gate // the gates that put it to a person
-	heldAs   string          // the name of the hold
+	human  approval.Case // reviews and remembered approvals
+	score  *float64
+	limit  *float64 // the threshold
+	reason string   // the code of why the gate that is evaluated asks, or ""
 }
 
 // ruleFacts are those of K8. What rules name is fetched before K8 is evaluated, and again
@@ -208,8 +199,8 @@ func (j *judgement) consumes() map[holdfast.Resource]int64 {
 
 // reviewIDs is the review that was found for the request, if any.
 func (j *judgement) reviewIDs() []string {
-	if j.review == nil {
+	if j.human.Review == nil {
 		return nil
 	}
-	return []string{j.review.ID}
+	return []string{j.human.Review.ID}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
@@ -64,8 +63,6 @@ func passWhy(r holdfast.Risk, score *float64, limit float64) string {
 	}
 	return fmt.Sprintf("the confidence %.2f reaches %.2f", *score, limit)
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
 // confidence returns the score, or nil where the contract asks none. A source
 // that fails denies (D37).

@@ -6,15 +6,15 @@
 // feature.go (how a capability takes part without being in here).
 //
 // What every crossing needs is here: stops and running crossings, because a stop commits
-// before a begin or finds the crossing; reviews, remembered approvals and a person's
-// statement, because they are the only way to turn a hold into an allow, and the begin uses
-// them up; the agents' records; reservations; replays and leases. An attempt to leave a sandbox is
-// answered here, because its cut, pause and question are one step; what else follows one is a
-// feature's, by signal.
+// before a begin or finds the crossing; the agents' records; reservations; replays and leases.
+// An attempt to leave a sandbox is answered here, because its cut, pause and question are one
+// step; what else follows one is a feature's, by signal.
 //
 // Ports (ports.go) are questions that one feature answers: which contract is active for a tool
 // of a server, who asks within an agent, and what is kept before an action. The packages below
-// this one have a subject each and know no Kernel: past, record, checkpoint and deadline.
+// this one have a subject each and know no Kernel: approval (the questions to people and
+// their answers: the only way from a hold to an allow; approvals.go joins it), past, record,
+// checkpoint and deadline.
 //
 // What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
 // chain is a row and no stop, because there may be any number of them; a paused agent is a
@@ -32,6 +32,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -94,13 +95,14 @@ type Config struct {
 // Kernel judges crossings and drives them. It is safe for concurrent use; its
 // methods are the only callers of Store.Update.
 type Kernel struct {
+	*approval.Book // reviews and remembered approvals
+
 	store    Store
 	latch    Latch
 	verifier Verifier
 	redact   *redact.Engine
 	sealer   Sealer
 	operator func() []operator.Public
-	runtime  string
 	disabled string
 	notify   func(Notice)
 	onRefuse func(int64)
@@ -125,7 +127,6 @@ type Kernel struct {
 	features    features
 	reacting    chan struct{} // one React at a time
 	flood       flood.Counter
-	wakes       wakes
 	refused     atomic.Int64
 	turn        sync.Mutex // one policy change at a time
 	last        atomic.Int64
@@ -169,12 +170,13 @@ func New(cfg Config) (*Kernel, error) {
 		return nil, errors.New("a kernel needs a policy with a version")
 	}
 	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
-		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
+		sealer: cfg.Sealer, operator: cfg.Operator, disabled: cfg.Disabled,
 		notify: cfg.Notify, onRefuse: cfg.Refused, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log,
 		tracer: cfg.Tracer,
 		clock:  cfg.Now, random: cfg.Random, reacting: make(chan struct{}, 1)}
 	k.defaults()
 	k.records = record.NewWriter(k.redact, k.random)
+	k.Book = k.newBook(cfg.Runtime)
 	if err := k.makeFeatures(cfg.Features); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func noLease() holdfast.Opinion {
 	op := deny(holdfast.K3, holdfast.KindBounds, fmt.Sprintf("%d crossings of this agent are open under leases", MaxLeases),
 		"leave one with Exit, or wait until a lease runs out")
 	op.State = "EXCEEDED"
-	return named(nameLeases, op)
+	return nameDenial(nameLeases, op)
 }
 
 // Crossing is a crossing whose caller acts itself, between Enter and Exit.

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // make turns a request into a judgement: the token is verified and the
@@ -52,6 +51,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 	if !j.isUnruled() {
 		j.classify()
 	}
+	j.human = j.newCase()
 	return j, nil
 }
 
@@ -104,7 +104,8 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 		}
 	}
 	j.factErr = k.store.View(ctx, func(tx Tx) error { return j.read(tx) })
-	if err := errors.Join(j.factErr, j.bookErr, j.keptErr, j.roomErr); err != nil && !errors.Is(err, context.Canceled) {
+	if err := errors.Join(j.factErr, j.human.Err, j.keptErr, j.roomErr); err != nil && !errors.Is(err,
+		context.Canceled) {
 		k.log.Error("facts could not be read", "crossing", j.id, "err", err)
 	}
 }
@@ -142,15 +143,7 @@ func (j *judgement) read(tx Tx) error {
 		return err
 	}
 	if j.mayHold() {
-		r, err := ownReview(tx, j.binding(), j.who.Principal)
-		if err == nil {
-			j.review = &r
-		} else if !errors.Is(err, ErrNotFound) {
-			j.bookErr = err
-		}
-		if j.rules, err = readRules(tx, callerScope(j.who.Tenant, j.who.Agent, j.who.Principal, j.req.Boundary)); err != nil {
-			j.bookErr = err
-		}
+		j.human.Read(tx)
 	}
 	if j.scope != "" {
 		r, err := tx.Replay(j.scope)
@@ -207,10 +200,6 @@ func (j *judgement) firstSight() holdfast.Agent {
 	}
 	return holdfast.Agent{Tenant: j.who.Tenant, Name: j.who.Agent, Kind: j.who.Kind, Level: level,
 		State: holdfast.AgentRunning, Principal: j.who.Principal, Parent: j.who.Parent, First: j.now}
-}
-
-func (j *judgement) binding() review.Binding {
-	return review.Binding{Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.req.Boundary, Exact: j.exact(), Policy: j.governs()}
 }
 
 // before asks what stands in front of the gates: the latch, the enabled flag,

@@ -71,7 +71,7 @@ type PortHost interface {
 
 func (h *host) Contracts() *contract.Set { return h.k.policy.Load().contracts }
 
-func (h *host) WakeAll() { h.k.stirAll() }
+func (h *host) WakeAll() { h.k.WakeAll() }
 
 func (h *host) Notify(n Notice) { h.k.notify(n) }
 

@@ -23,7 +23,7 @@ func (j *judgement) predicateContext() outputcheck.Context {
 		Listed:       func(name string) bool { return j.k.lookup(j.pol, name) != nil },
 		Own:          j.pol.Own,
 		PersonalData: func(text string) bool { return j.k.redact.Text([]byte(text)).Found() },
-		HasReview:    j.approved,
+		HasReview:    j.human.Approved,
 		MaxDepth:     trust.Depth(j.agent.Level),
 		BudgetLeft:   left,
 		Conforms:     j.conforms,

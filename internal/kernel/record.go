@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -42,13 +43,13 @@ func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error)
 	for _, r := range j.rates {
 		b.Rates = append(b.Rates, ledger.Rate{Key: r.Key, Limit: int64(r.Limit), Window: r.Window.Microseconds(), Name: r.Name})
 	}
-	if j.approved {
+	if h := &j.human; h.Approved {
 		yes := true
-		b.Approved, b.Review, b.Reviewer = &yes, j.review.ID, j.review.Reviewer
+		b.Approved, b.Review, b.Reviewer = &yes, h.Review.ID, h.Review.Reviewer
 	}
-	if j.byRule != nil {
+	if rule := j.human.Rule; rule != nil {
 		yes := true
-		b.Approved, b.Review, b.Reviewer = &yes, j.byRule.name(), visible.ReplaceUnprintable(j.byRule.said.Reviewer)
+		b.Approved, b.Review, b.Reviewer = &yes, rule.Name(), visible.ReplaceUnprintable(rule.Reviewer())
 	}
 	for _, d := range j.draws {
 		b.Draws = append(b.Draws, recordedDraw(d))
@@ -182,15 +183,16 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 	if _, asked := j.asked(holdfast.K2); asked && j.contract != nil {
 		e.Required, e.Granted = j.contract.Permissions, j.granted.List()
 	}
-	if j.approved {
+	h := &j.human
+	if h.Approved {
 		yes := true
 		e.Approved = &yes
 	}
-	if j.byRule != nil {
+	if h.Rule != nil {
 		yes := true
-		e.Approved, e.Review, e.Reviewer = &yes, j.byRule.name(), visible.ReplaceUnprintable(j.byRule.said.Reviewer)
-	} else if j.review != nil && (j.approved || j.review.State == "rejected") {
-		e.Review, e.Reviewer = j.review.ID, j.review.Reviewer
+		e.Approved, e.Review, e.Reviewer = &yes, h.Rule.Name(), visible.ReplaceUnprintable(h.Rule.Reviewer())
+	} else if h.Review != nil && (h.Approved || h.Review.State == review.Rejected) {
+		e.Review, e.Reviewer = h.Review.ID, h.Review.Reviewer
 	}
 	j.bounds(e)
 	return e
@@ -206,8 +208,8 @@ func (j *judgement) judged() ledger.Facts {
 	if j.whoErr == nil && j.factErr == nil {
 		f.Level = j.agent.Level.String()
 	}
-	if j.approved {
-		f.Governs = j.governs()
+	if j.human.Approved {
+		f.Governs = j.human.Policy
 	}
 	if j.feats != nil {
 		f.Features = j.feats.records

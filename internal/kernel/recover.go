@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -97,7 +96,7 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 	return err
 }
 
-// sweepBatch bounds how many reviews one sweep closes.
+// sweepBatch bounds how many stops one sweep drops.
 const sweepBatch = 1000
 
 // Sweep does what time asks for: it expires reviews, erases results whose time
@@ -105,7 +104,11 @@ const sweepBatch = 1000
 // seconds. It returns how many reviews expired. What fails keeps nothing else
 // from being done, and is tried again by the next sweep.
 func (k *Kernel) Sweep() (int, error) {
-	n, err := k.sweepReviews()
+	n := 0
+	err := timely(func(ctx context.Context) (err error) {
+		n, err = k.Book.Sweep(ctx)
+		return err
+	})
 	return n, errors.Join(err, timely(k.reactUnlessBusy), timely(k.dropStops), k.sweepFloods(), timely(k.dropReplays))
 }
 
@@ -135,35 +138,4 @@ func (k *Kernel) sweepFloods() error {
 		k.flood.Forget(f)
 	}
 	return nil
-}
-
-// sweepReviews expires each review on its own; only a poisoned store, which
-// takes none, ends it early.
-func (k *Kernel) sweepReviews() (int, error) {
-	var due []review.Review
-	err := timely(func(ctx context.Context) (err error) {
-		due, err = k.dueReviews(ctx)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, r := range due {
-		rerr := timely(func(ctx context.Context) error {
-			return walError(k.runInScope(ctx, func(tx *scope) error { return k.expire(tx, r, false) }))
-		})
-		switch {
-		case rerr == nil:
-			n++
-			k.stir(r.ID)
-			k.notify(Notice{Level: "info", Event: "review_expired", Tenant: r.Tenant, Agent: r.Asks(), Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: "nobody answered, or the approval was not used, in time"})
-		case k.store.Poisoned() != nil:
-			return n, rerr
-		default:
-			err = rerr
-			k.log.Error("a review could not be closed", "review", r.ID, "err", rerr)
-		}
-	}
-	return n, err
 }

@@ -142,10 +142,9 @@ func (c *crossing) replay() error {
 			return c.k.appendEntry(tx, e, leaf)
 		}))
 	}
-	var no *errRefused
-	if errors.As(err, &no) {
-		j.opinions = replaceOpinion(j.opinions, no.op)
-		return c.refuse(no.op)
+	if no, denied := findDenial(err); denied {
+		j.opinions = replaceOpinion(j.opinions, no)
+		return c.refuse(no)
 	}
 	if err != nil {
 		return c.refuseKind(holdfast.K6, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -184,7 +185,7 @@ func (k *Kernel) afterCommit(s *scope) {
 	k.disarmStops(s.lifted)
 	k.rewordStops(s.changed)
 	if len(s.stops)+len(s.lifted) > 0 {
-		k.stir()
+		k.Wake()
 	}
 	for _, fn := range s.after {
 		fn()
@@ -514,7 +515,7 @@ func (t *featureTx) After(fn func()) {
 func (t *featureTx) OpenReview(about, domain string, shown any, fill func(*review.Review)) (*review.Review, error) {
 	var r review.Review
 	err := t.withScope(func(s *scope) (err error) {
-		if r, err = s.k.ask(about, domain, shown); err != nil {
+		if r, err = s.k.NewQuestion(about, domain, shown); err != nil {
 			return err
 		}
 		r.Policy = s.k.policy.Load().Version
@@ -523,15 +524,15 @@ func (t *featureTx) OpenReview(about, domain string, shown any, fill func(*revie
 			return err
 		}
 		s.opened++
-		s.after = append(s.after, func() { s.k.stir(r.ID) })
+		s.after = append(s.after, func() { s.k.Wake(r.ID) })
 		s.notices = append(s.notices, Opened(&r))
-		return s.k.event(s.Tx, proposed(&r))
+		return s.k.event(s.Tx, approval.Proposed(&r))
 	})
 	return &r, err
 }
 
 func (t *featureTx) WaitingReviews(tenant, agent string, about ...string) ([]review.Review, error) {
-	return readWith(t, func(tx Tx) ([]review.Review, error) { return attempts(tx, tenant, agent, about...) })
+	return readWith(t, func(tx Tx) ([]review.Review, error) { return approval.Waiting(tx, tenant, agent, about...) })
 }
 
 func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e Event) (paused bool, err error) {
@@ -548,7 +549,7 @@ func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e 
 			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.Name) +
 				" was paused" + review.SuffixReason(a.Why), Hint: goesOnBy(a)}
 			s.k.flights.cut(cause, func(fl *flight) bool { return cut && fl.of(a.Tenant, a.Name) })
-			s.k.stir()
+			s.k.Wake()
 		})
 		return s.k.event(s.Tx, e)
 	})
@@ -557,7 +558,7 @@ func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e 
 
 func (t *featureTx) EndChain(tenant, chain string, e EndedChain) error {
 	return t.withScope(func(s *scope) error {
-		s.after = append(s.after, func() { s.k.stir() })
+		s.after = append(s.after, func() { s.k.Wake() })
 		return endedChains.Insert(s.Tx, chainKey(tenant, chain), e)
 	})
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -56,7 +56,7 @@ func (s *Console) queue(v *visit) {
 			}
 			for _, r := range rs {
 				t := told{Review: r}
-				steps, err := kernel.LifeOf(tx, &r)
+				steps, err := approval.LifeOf(tx, &r)
 				if err != nil {
 					return err
 				}
@@ -186,7 +186,7 @@ func (s *Console) review(v *visit) {
 		return
 	}
 	var steps []review.Step
-	err = s.c.View(v.r.Context(), func(tx kernel.Tx) error { steps, err = kernel.LifeOf(tx, &r); return err })
+	err = s.c.View(v.r.Context(), func(tx kernel.Tx) error { steps, err = approval.LifeOf(tx, &r); return err })
 	if err != nil {
 		v.fail(err)
 		return

@@ -41,6 +41,18 @@ type Record interface {
 	AppendJSON([]byte) ([]byte, error)
 }
 
+// Event is something to record in addition to crossings (D6).
+type Event struct {
+	Tenant   string
+	Crossing string
+	Name     string
+	Who      string
+	Subject  string
+	Data     map[string]any
+	// Part is a redacted text that may be erased later.
+	Part []byte
+}
+
 // Writer makes records. It is safe for concurrent use.
 type Writer struct {
 	redact  *redact.Engine

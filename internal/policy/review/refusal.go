@@ -38,7 +38,8 @@ func SuffixReason(reason string) string {
 	return ": " + excerpt.Of(reason, 256)
 }
 
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// FormatTime returns a time as people and records read it: RFC 3339, in UTC.
+func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Moved names what changed since the review was opened, pin being that of the boundary's
 // contract now.
@@ -53,10 +54,10 @@ func (r *Review) Moved(pin string) (name, what string) {
 func (r *Review) RefuseRejected(g holdfast.Gate) holdfast.Opinion {
 	op := holdfast.Opinion{Gate: g, Verdict: holdfast.Deny, Kind: holdfast.KindRejected, State: "HUMAN_REJECTED",
 		Rule: NameRejected, Why: "rejected by " + r.Reviewer + SuffixReason(r.Reason),
-		Hint: "the same request is refused until " + formatTime(r.Expires)}
+		Hint: "the same request is refused until " + FormatTime(r.Expires)}
 	if r.State == Changes {
 		op.Why, op.Rule = r.Reviewer+" asks for changes"+SuffixReason(r.Reason), NameChanges
-		op.Hint = "ask with what was changed; the same request is refused until " + formatTime(r.Expires)
+		op.Hint = "ask with what was changed; the same request is refused until " + FormatTime(r.Expires)
 	}
 	return op
 }
@@ -95,7 +96,7 @@ func (r *Review) IsAnswered() error {
 	switch r.State {
 	case Pending, Deferred, Expired:
 		e.Rule = NameExpired
-		e.Why = "review " + r.ID + " ended at " + formatTime(r.Expires) + " and cannot be answered any more"
+		e.Why = "review " + r.ID + " ended at " + FormatTime(r.Expires) + " and cannot be answered any more"
 	case Voided:
 		e.Rule = NameVoided
 	case Used:

@@ -1,4 +1,4 @@
-package kernel
+package approval
 
 import (
 	"cmp"
@@ -18,7 +18,6 @@ type wakes struct {
 	mu      sync.Mutex
 	waiting map[string]*wake           // guarded by mu; by review
 	watches map[chan struct{}]struct{} // guarded by mu; each of capacity one
-	look    time.Duration              // awaitLook, if it is zero
 }
 
 // wake is closed when its review has changed; n callers hold it.
@@ -32,9 +31,9 @@ type wake struct {
 // no longer in force. It says nothing of which: asking again does. Otherwise it
 // returns the context's cause, a HaltedError as soon as everything is halted, or a
 // NotFoundError; the review waits on. Many may await one review.
-func (k *Kernel) Await(ctx context.Context, id string) error {
+func (b *Book) Await(ctx context.Context, id string) error {
 	for {
-		waits, err := k.awaitOnce(ctx, id)
+		waits, err := b.awaitOnce(ctx, id)
 		if !waits || err != nil {
 			return err
 		}
@@ -43,24 +42,24 @@ func (k *Kernel) Await(ctx context.Context, id string) error {
 
 // awaitOnce looks at the review, and where it waits for a person waits until it
 // is time to look again.
-func (k *Kernel) awaitOnce(ctx context.Context, id string) (waits bool, err error) {
-	changed, done := k.wakes.of(id)
+func (b *Book) awaitOnce(ctx context.Context, id string) (waits bool, err error) {
+	changed, done := b.wakes.addWaiter(id)
 	defer done()
-	r, err := k.Review(ctx, id)
+	r, err := b.Review(ctx, id)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return true, context.Cause(ctx)
 	case err != nil:
 		return true, err
-	case r.Answer(k.now(), k.governs(r.Boundary)) != review.Pending:
+	case r.Answer(b.src.Now(), b.policyAt(r.Boundary)) != review.Pending:
 		return false, nil
 	}
-	if err := k.asked(); err != nil {
+	if err := b.src.Halted(); err != nil {
 		return true, err // nobody's answer would let it act now
 	}
-	wait := cmp.Or(k.wakes.look, awaitLook)
+	wait := cmp.Or(b.Look, awaitLook)
 	if !r.Expires.IsZero() {
-		wait = min(wait, max(r.Expires.Sub(k.now()), time.Millisecond))
+		wait = min(wait, max(r.Expires.Sub(b.src.Now()), time.Millisecond))
 	}
 	look := time.NewTimer(wait)
 	defer look.Stop()
@@ -73,12 +72,18 @@ func (k *Kernel) awaitOnce(ctx context.Context, id string) (waits bool, err erro
 	return true, nil
 }
 
+// policyAt returns the policy to which an approval at the boundary is bound now.
+func (b *Book) policyAt(boundary string) string {
+	_, policy := b.src.Contract(boundary)
+	return policy
+}
+
 // Watch gives a channel that receives after reviews, the halt or agents have
 // changed, several changes at once where the receiver is slow, and what ends
 // it. The channel is never closed.
-func (k *Kernel) Watch() (<-chan struct{}, func()) {
+func (b *Book) Watch() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
-	w := &k.wakes
+	w := &b.wakes
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.watches == nil {
@@ -92,8 +97,8 @@ func (k *Kernel) Watch() (<-chan struct{}, func()) {
 	}
 }
 
-// of is what is closed when the review changes next, and what gives it back.
-func (w *wakes) of(id string) (<-chan struct{}, func()) {
+// of is what is closed when the review changes next, and what gives it bacb.
+func (w *wakes) addWaiter(id string) (<-chan struct{}, func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting == nil {
@@ -114,9 +119,9 @@ func (w *wakes) of(id string) (<-chan struct{}, func()) {
 	}
 }
 
-// stir wakes those who await these reviews, and everybody who watches.
-func (k *Kernel) stir(reviews ...string) {
-	w := &k.wakes
+// Wake wakes the callers of Await for these reviews, and those of Watch.
+func (b *Book) Wake(reviews ...string) {
+	w := &b.wakes
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range reviews {
@@ -133,14 +138,14 @@ func (k *Kernel) stir(reviews ...string) {
 	}
 }
 
-// stirAll wakes everybody: what governs has changed, and with it what reviews
+// WakeAll wakes all callers: what governs has changed, and with it what reviews
 // are worth.
-func (k *Kernel) stirAll() {
-	k.wakes.mu.Lock()
-	ids := make([]string, 0, len(k.wakes.waiting))
-	for id := range k.wakes.waiting {
+func (b *Book) WakeAll() {
+	b.wakes.mu.Lock()
+	ids := make([]string, 0, len(b.wakes.waiting))
+	for id := range b.wakes.waiting {
 		ids = append(ids, id)
 	}
-	k.wakes.mu.Unlock()
-	k.stir(ids...)
+	b.wakes.mu.Unlock()
+	b.Wake(ids...)
 }

@@ -1,4 +1,4 @@
-package kernel
+package approval
 
 import (
 	"encoding/json"
@@ -8,17 +8,19 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-// genuine checks, where an approval is used, what was checked when it was
+// checkGenuine checks, where an approval is used, what was checked when it was
 // given: that a person with an operator key signed exactly this (D11), and
-// that the ledger tells of the review what its row does. A row that somebody
+// that the ledger has of the review what its row does. A row that was
 // changed in the store is no approval.
-func (k *Kernel) genuine(tx Tx, r *review.Review) error {
+func (b *Book) checkGenuine(tx Reader, r *review.Review) error {
 	forged := &holdfast.Error{Kind: holdfast.KindApprovalChannel, Gate: holdfast.K7, Rule: review.NameForged,
-		Why: "the approval of review " + r.ID + " carries no signature of an operator", Hint: "somebody changed the store: look at it with `holdfast ledger verify`"}
+		Why:  "the approval of review " + r.ID + " carries no signature of an operator",
+		Hint: "somebody changed the store: look at it with `holdfast ledger verify`"}
 	var signed operator.Signed
 	if json.Unmarshal(r.Word, &signed) != nil || len(signed.Statement) > operator.MaxStatement {
 		return forged
@@ -27,12 +29,13 @@ func (k *Kernel) genuine(tx Tx, r *review.Review) error {
 	if err != nil {
 		return forged
 	}
-	for _, key := range k.operator() {
-		// Its age was judged when it was given.
+	for _, key := range b.src.Operator() {
+		// Its age was checked when it was given.
 		s, err := operator.Verify(key, signed, said.At)
 		if err == nil && s.Act == operator.Approve && s.Subject == r.ID && s.Nonce == r.Nonce && s.Exact == r.Exact &&
-			s.PreviewHash == r.PreviewHash && s.Policy == r.Policy && s.Runtime == k.runtime && s.Reviewer == r.Reviewer {
-			if asTold, err := asTold(tx, r); err != nil || asTold {
+			s.PreviewHash == r.PreviewHash && s.Policy == r.Policy && s.Runtime == b.src.Runtime &&
+			s.Reviewer == r.Reviewer {
+			if told, err := isTold(tx, r); err != nil || told {
 				return err
 			}
 			return forged
@@ -47,9 +50,9 @@ const (
 	policyForgotten  = "policy_forgotten"
 )
 
-// told calls fn for the ledger's events about something that belongs to a
+// forEachEvent calls fn for the ledger's events about something that belongs to a
 // crossing. More of them than are read is an error.
-func told(tx Tx, tenant, crossing, subject string, fn func(*ledger.Event) error) error {
+func forEachEvent(tx Reader, tenant, crossing, subject string, fn func(*ledger.Event) error) error {
 	const most = 1000 // a person may put a review off again and again
 	events, err := tx.Events(tenant, crossing, most)
 	if err != nil {
@@ -73,12 +76,12 @@ func told(tx Tx, tenant, crossing, subject string, fn func(*ledger.Event) error)
 	return nil
 }
 
-// asTold says whether the ledger knows the review as its row has it: asked by
+// isTold reports whether the ledger knows the review as its row has it: asked by
 // that agent for that person at that boundary, approved no longer ago than it
 // lasts, and never used.
-func asTold(tx Tx, r *review.Review) (bool, error) {
+func isTold(tx Reader, r *review.Review) (bool, error) {
 	asked, used, until := false, false, time.Time{}
-	err := told(tx, r.Tenant, r.Crossing, r.ID, func(e *ledger.Event) error {
+	err := forEachEvent(tx, r.Tenant, r.Crossing, r.ID, func(e *ledger.Event) error {
 		switch e.Name {
 		case "review_executed":
 			used = true
@@ -100,18 +103,18 @@ func asTold(tx Tx, r *review.Review) (bool, error) {
 	return asked && !used && !r.Expires.After(until), err
 }
 
-// notInForce says why a rule is none by what the ledger tells, "" where it was
-// made and not ended: its row may have been put back.
-func notInForce(tx Tx, kept *keptRule) (string, error) {
+// whyNotInForce returns why a rule is invalid by the ledger, "" if it was
+// made and not ended: its row may have been restored.
+func whyNotInForce(tx Reader, kept *Rule) (string, error) {
 	r, err := tx.Review(kept.rule.Review)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, table.ErrNotFound) {
 		return "the review that it was made of is gone", nil
 	}
 	if err != nil {
 		return "", err
 	}
 	made, ended := false, ""
-	err = told(tx, kept.rule.Tenant, r.Crossing, kept.id, func(e *ledger.Event) error {
+	err = forEachEvent(tx, kept.rule.Tenant, r.Crossing, kept.id, func(e *ledger.Event) error {
 		switch e.Name {
 		case policyRemembered:
 			made = true
