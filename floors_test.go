@@ -235,6 +235,7 @@ var mayDoIO = map[string]string{
 	"internal/leaf/configpath": "finds the configuration's file",
 	"internal/leaf/durable":    "writes files that survive a power cut",
 	"internal/leaf/guard":      "reads the files that govern",
+	"internal/leaf/procstat":   "reads how Linux describes a process",
 	"internal/leaf/testdisk":   "mounts a small disk for a test",
 	"internal/leaf/testfile":   "writes files for tests",
 	"internal/leaf/syncwatch":  "watches a process for tests",

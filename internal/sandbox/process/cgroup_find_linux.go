@@ -3,7 +3,6 @@ package process
 import (
 	"errors"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
@@ -95,17 +97,14 @@ func supervisorName(proc string) (string, error) {
 
 // startTime is when a process started, in the kernel's ticks since it booted.
 func startTime(proc, pid string) (string, error) {
-	stat, err := os.ReadFile(filepath.Join(proc, pid, "stat"))
+	fields, err := procstat.ReadFields(proc, pid)
 	if err != nil {
 		return "", err
 	}
-	// The name in parentheses may hold anything; the 22nd field is the 20th
-	// behind it.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 20 {
 		return "", fmt.Errorf("%s has no start time", filepath.Join(proc, pid, "stat"))
 	}
-	return fields[19], nil
+	return fields[19], nil // field 22 of proc_pid_stat(5)
 }
 
 // membership is one line of /proc/PID/cgroup.
