@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 )
 
 // share is what one run may have (003 2.1, table of limits).
@@ -466,11 +467,11 @@ func ignoringEINTR(f func() (int, error)) (int, error) {
 func cgroupError(cause error, why string, args ...any) error {
 	hint := ""
 	if !errors.Is(cause, unix.EAGAIN) { // which here is about groups, not processes
-		hint = shortage(cause, ownLimit)
+		hint = hostlimit.FindShortage(cause)
 	}
 	if hint == "" {
 		hint = "run `holdfast doctor`: it tries each limit and says what to do where one does not hold"
-		cause = seeDoctor{cause}
+		cause = hostlimit.SeeDoctor{Cause: cause}
 	}
 	return &holdfast.Error{
 		Kind: holdfast.KindCgroup, Why: fmt.Sprintf(why, args...), Err: cause,

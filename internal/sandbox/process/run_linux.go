@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
@@ -518,10 +519,10 @@ func failed(kind holdfast.Kind, what string, err error) error {
 		return err
 	}
 	why := fmt.Sprintf("the sandbox could not %s: %v", what, err)
-	hint := shortage(err, ownLimit)
+	hint := hostlimit.FindShortage(err)
 	if hint == "" {
 		hint = "run `holdfast doctor`: it tries every wall and says what to do"
-		err = seeDoctor{err}
+		err = hostlimit.SeeDoctor{Cause: err}
 	}
 	return &holdfast.Error{Kind: kind, Why: why, Hint: hint, Err: err}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
@@ -194,7 +195,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at posture.Instants) 
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
 		return nil, t.short("exec/"+l.Exact, posture, missing)
 	}
-	if err := roomFor(spec.MemoryMB, ownLimit); err != nil {
+	if err := hostlimit.CheckRoom(spec.MemoryMB, tapeSize); err != nil {
 		return nil, err
 	}
 	o, err := t.order(l, spec)
@@ -316,7 +317,7 @@ func (t *Tier) order(l language.Language, spec sandbox.Spec) (*order, error) {
 		files: spec.Files, filter: filter,
 		landlockABI: t.abi, static: l.Program == "",
 		limits: append(lesser(up, spec), []rlimit{
-			atMost(unix.RLIMIT_CORE, 1), // not 0 where cores are piped: see coreLimit and roomFor
+			atMost(unix.RLIMIT_CORE, 1), // not 0 where cores are piped: see coreLimit and hostlimit.CheckRoom
 			{unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
 			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, atMost(unix.RLIMIT_SIGPENDING, 256),
 			cpuLimit(spec.Timeout),
