@@ -101,7 +101,8 @@ RACE = \
 	./internal/observe/notify \
 	./internal/observe/telemetry \
 	./internal/observe/witness \
-	./internal/policy/flood
+	./internal/policy/flood \
+	./internal/sandbox/process/bystander
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -176,7 +177,7 @@ define RACE_PART
 ./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token            TestConcurrentUse$$
 ./internal/sandbox/container     TestDockerBadEngine|TestDemux
-./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
 ./internal/sandbox/process/language TestManyBuildAtOnce|TestBuilderIsOvertaken|TestScriptsAreAskedLast
 ./internal/sandbox/vm            TestBadMachines|TestSilent
 ./internal/leaf/schema           Concurrent

@@ -52,7 +52,7 @@ var orders = map[string][]string{
 	"internal/frontend/mcp":        {"code", "remote", "server", "gateway", "router", "streamable", "service"},
 	"internal/store/sqlite":        {"connection", "schema"},
 	"internal/policy/constitution": {"failure", "rulefile", "outputcheck"},
-	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot", "hostlimit"},
+	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot", "hostlimit", "bystander"},
 }
 
 // isOrdered reports whether orders let the package dir import own.
@@ -193,6 +193,7 @@ var homes = map[string]struct {
 		"internal/sandbox/copies/image",
 		"internal/sandbox/heir",
 		"internal/sandbox/process",
+		"internal/sandbox/process/bystander",
 		"internal/sandbox/process/grant",
 		"internal/sandbox/process/hostlimit",
 		"internal/sandbox/process/language",

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/bystander"
 )
 
 // groupsHere are the machine's, or the test is skipped where a wall that it
@@ -238,12 +239,12 @@ func TestProcessEntersByItself(t *testing.T) {
 	if len(g.entrances()) == 0 {
 		t.Skip("no controller here is in version 1")
 	}
-	p, err := startBystander(-1, g.entrances())
+	p, err := bystander.Start(-1, g.entrances())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.end()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
+	defer p.End()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,17 +266,17 @@ func TestNothingIsLeftOfGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := startBystander(-1, nil)
+		p, err := bystander.Start(-1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i%50 == 0 {
-			if err := g.place(p.pid); err != nil {
+			if err := g.place(p.PID); err != nil {
 				t.Fatal(err)
 			}
-			go func() { time.Sleep(5 * time.Millisecond); p.end() }() // remove has to wait for it
+			go func() { time.Sleep(5 * time.Millisecond); p.End() }() // remove has to wait for it
 		} else {
-			p.end()
+			p.End()
 		}
 		if err := g.remove(); err != nil {
 			t.Fatal(err)
@@ -333,11 +334,11 @@ func TestRemoveRefusesWhatIsBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := startBystander(-1, nil)
+	p, err := bystander.Start(-1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.place(p.pid); err != nil {
+	if err := g.place(p.PID); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
@@ -347,7 +348,7 @@ func TestRemoveRefusesWhatIsBusy(t *testing.T) {
 	if err := g.kill(); err != nil {
 		t.Error(err)
 	}
-	p.end()
+	p.End()
 	if err := g.remove(); err != nil {
 		t.Error(err)
 	}
@@ -449,19 +450,19 @@ func oneGroup(b *testing.B, c *cgroups, way string) time.Duration {
 		dir, doors = g.dir, g.doors
 	}
 	began = time.Now()
-	p, err := startBystander(dir, doors)
+	p, err := bystander.Start(dir, doors)
 	if err != nil {
 		b.Fatal(err)
 	}
 	took += time.Since(began)
 	if way == "place" {
 		began = time.Now()
-		if err := g.place(p.pid); err != nil {
+		if err := g.place(p.PID); err != nil {
 			b.Fatal(err)
 		}
 		took += time.Since(began)
 	}
-	p.end()
+	p.End()
 	began = time.Now()
 	if _, err := g.usage(); err != nil {
 		b.Fatal(err)
@@ -486,21 +487,21 @@ func TestProcessIsBornInto(t *testing.T) {
 	if !ok || len(g.entrances()) != 0 {
 		t.Fatalf("dir %v, doors %v", ok, g.entrances())
 	}
-	p, err := startBystander(dir, nil)
+	p, err := bystander.Start(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !isIn("/proc", p.pid, b, g.at[0].d) {
+	if !isIn("/proc", p.PID, b, g.at[0].d) {
 		t.Error("it is not in its group")
 	}
 	if err := g.kill(); err != nil {
 		t.Error(err)
 	}
 	var status unix.WaitStatus
-	if _, err := unix.Wait4(p.pid, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
+	if _, err := unix.Wait4(p.PID, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
 		t.Errorf("%v, status %x", err, status)
 	}
-	unix.Close(p.hold)
+	p.End()
 	if err := g.remove(); err != nil {
 		t.Error(err)
 	}
@@ -572,9 +573,9 @@ func TestAdmittedLauncherMayStartInGroups(t *testing.T) {
 			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, hostUser, hostUser, hostUser); e != 0 {
 				t.Error(e)
 			}
-			var p *bystander
-			if p, err = startBystander(g.dir, nil); err == nil {
-				p.end()
+			var p *bystander.Process
+			if p, err = bystander.Start(g.dir, nil); err == nil {
+				p.End()
 			}
 		})
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/bystander"
 )
 
 // TestTroublesAreSaidSometimes: the first at once, then each kind once a minute,
@@ -56,19 +57,19 @@ func TestAGroupThatStaysIsTold(t *testing.T) {
 		return &seat{group: g, init: -1, tapeFD: -1, troubles: &b.troubles}
 	}
 	s := seat("stayer")
-	p, err := startBystander(-1, nil)
+	p, err := bystander.Start(-1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.group.place(p.pid); err != nil {
+	if err := s.group.place(p.PID); err != nil {
 		t.Fatal(err)
 	}
 	s.free()
 	var status unix.WaitStatus
-	if _, err := unix.Wait4(p.pid, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
+	if _, err := unix.Wait4(p.PID, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
 		t.Errorf("%v, status %x", err, status)
 	}
-	unix.Close(p.hold)
+	p.End()
 	if got := b.Troubles(); len(got) != 0 {
 		t.Errorf("a group that went is told: %q", got)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/bystander"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/relay"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
@@ -562,22 +563,12 @@ func (s *workspace) free() {
 
 // renamed makes a user namespace in which only the owner is another.
 func renamed(uid, gid uint32) (int, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	p, err := bystander.StartInUserNamespace()
 	if err != nil {
 		return -1, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	args := intoArgs{flags: unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD), ours: uintptr(ends[0]), theirs: uintptr(ends[1])}
-	pid, e := forkBystander(&args)
-	unix.Close(ends[1])
-	if e != 0 {
-		unix.Close(ends[0])
-		return -1, e
-	}
-	p := &bystander{pid: pid, hold: ends[0]}
-	defer p.end()
-	dir := "/proc/" + strconv.Itoa(pid)
+	defer p.End()
+	dir := "/proc/" + strconv.Itoa(p.PID)
 	for file, id := range map[string]uint32{"uid_map": uid, "gid_map": gid} {
 		if err := os.WriteFile(dir+"/"+file, []byte(swap(id)), 0); err != nil {
 			return -1, err
