@@ -145,6 +145,7 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/cgroup       one lock for each hierarchy; seats share them in tests of the process tier, of which RACE_PART has some
 internal/sandbox/process/grant        one goroutine watches a tree; its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
 internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
@@ -226,7 +227,7 @@ example: build
 ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact ./internal/redact/stream
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
 ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
-ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/process/seccomp ./internal/sandbox/container ./internal/sandbox/vm
+ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/process/bystander ./internal/sandbox/process/cgroup ./internal/sandbox/process/seccomp ./internal/sandbox/container ./internal/sandbox/vm
 ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast

@@ -52,7 +52,7 @@ var orders = map[string][]string{
 	"internal/frontend/mcp":        {"code", "remote", "server", "gateway", "router", "streamable", "service"},
 	"internal/store/sqlite":        {"connection", "schema"},
 	"internal/policy/constitution": {"failure", "rulefile", "outputcheck"},
-	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot", "hostlimit", "bystander"},
+	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot", "hostlimit", "bystander", "cgroup"},
 }
 
 // isOrdered reports whether orders let the package dir import own.
@@ -106,6 +106,7 @@ var sideways = map[[2]string]string{
 	{"internal/sandbox/process/language", "internal/sandbox/copies"}: "tiers share copies of interpreters",
 	{"internal/sandbox/process", "internal/sandbox/scratch"}:         "tiers share how files come and go",
 	{"internal/sandbox/tiers", "internal/sandbox/copies/image"}:      "an image is named by its source",
+	{"internal/sandbox/process/cgroup", "internal/sandbox"}:          "a share is the tiers' word",
 	{"internal/sandbox/process/hostlimit", "internal/sandbox"}:       "a run has as many open files as the tiers give it",
 	{"internal/sandbox/process/language", "internal/sandbox"}:        "the static language has the tiers' name",
 	{"internal/sandbox/process/relay", "internal/sandbox"}:           "streams are the tiers' word",
@@ -194,6 +195,7 @@ var homes = map[string]struct {
 		"internal/sandbox/heir",
 		"internal/sandbox/process",
 		"internal/sandbox/process/bystander",
+		"internal/sandbox/process/cgroup",
 		"internal/sandbox/process/grant",
 		"internal/sandbox/process/hostlimit",
 		"internal/sandbox/process/language",

@@ -43,8 +43,8 @@ func (t *Tier) Trace() Trace {
 		tr.Mounts += n
 	}
 	tr.Namespaces = len(spaces)
-	for _, b := range t.groups.branches {
-		tr.Groups += folders(filepath.Join(b.base, b.name))
+	for _, home := range t.groups.Homes() {
+		tr.Groups += folders(home)
 	}
 	return tr
 }

@@ -28,7 +28,7 @@ func (r *run) leaves(n notice, c seccomp.Call) bool {
 	if !stands {
 		return false
 	}
-	used, ok := lastUsage(n.pid, r.group != nil && r.group.holds(ctlCPU) && r.group.holds(ctlMemory))
+	used, ok := lastUsage(n.pid, r.group != nil && r.group.CountsTimesAndFaults())
 	if !ok || used.threads != 1 || !r.asks.asks(n) {
 		return false
 	}

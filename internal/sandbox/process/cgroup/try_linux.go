@@ -1,4 +1,4 @@
-package process
+package cgroup
 
 import (
 	"fmt"
@@ -9,17 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/bystander"
 )
 
-// tried is the share that findGroups tries the limits with.
-func tried() share {
-	return share{memory: 64 << 20, period: 100 * time.Millisecond, quota: 50 * time.Millisecond, pids: 4}
+// tried is the share that Find tries the limits with.
+func tried() sandbox.Share {
+	return sandbox.Share{Memory: 64 << 20, Period: 100 * time.Millisecond, Quota: 50 * time.Millisecond, Pids: 4}
 }
 
 // try makes a group in each branch, sets each limit, moves a process in and
 // takes it all away. What fails is dropped.
-func (c *cgroups) try(proc string) {
+func (c *Groups) try(proc string) {
 	for _, b := range c.branches {
 		if len(b.controllers) > 0 {
 			c.drop(b, b.try(proc))
@@ -48,8 +49,8 @@ func (b *branch) try(proc string) map[string]error {
 		}
 		return failed
 	}
-	g := &group{id: "probe", dir: -1}
-	defer g.remove()
+	g := &Group{id: "probe", dir: -1}
+	defer g.Remove()
 	if err := g.grow(b, 0); err != nil {
 		return all(err)
 	}
@@ -71,7 +72,7 @@ func (b *branch) try(proc string) map[string]error {
 		return all(fmt.Errorf("a process that was put into %s is not in it", at.d.path))
 	}
 	for _, ctl := range b.controllers {
-		var u groupUsage
+		var u Usage
 		read := readV1
 		if b.v2 {
 			read = readV2
