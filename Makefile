@@ -102,7 +102,8 @@ RACE = \
 	./internal/observe/notify \
 	./internal/observe/telemetry \
 	./internal/observe/witness \
-	./internal/policy/flood
+	./internal/policy/flood \
+	./internal/sandbox/process/bystander
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -145,6 +146,7 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/cgroup       one lock for each hierarchy; seats share them in tests of the process tier, of which RACE_PART has some
 internal/sandbox/process/grant        one goroutine watches a tree; its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
 internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
@@ -177,7 +179,7 @@ define RACE_PART
 ./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token            TestConcurrentUse$$
 ./internal/sandbox/container     TestDockerBadEngine|TestDemux
-./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
 ./internal/sandbox/process/language TestManyBuildAtOnce|TestBuilderIsOvertaken|TestScriptsAreAskedLast
 ./internal/sandbox/vm            TestBadMachines|TestSilent
 ./internal/leaf/schema           Concurrent
@@ -226,7 +228,7 @@ example: build
 ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact ./internal/redact/stream
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
 ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
-ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/process/seccomp ./internal/sandbox/container ./internal/sandbox/vm
+ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/process/bystander ./internal/sandbox/process/cgroup ./internal/sandbox/process/seccomp ./internal/sandbox/container ./internal/sandbox/vm
 ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast

@@ -53,7 +53,7 @@ var orders = map[string][]string{
 	"internal/frontend/mcp":        {"code", "remote", "server", "gateway", "router", "streamable", "service"},
 	"internal/store/sqlite":        {"connection", "schema"},
 	"internal/policy/constitution": {"failure", "rulefile", "outputcheck"},
-	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot"},
+	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot", "hostlimit", "bystander", "cgroup"},
 }
 
 // isOrdered reports whether orders let the package dir import own.
@@ -108,6 +108,8 @@ var sideways = map[[2]string]string{
 	{"internal/sandbox/process/language", "internal/sandbox/copies"}: "tiers share copies of interpreters",
 	{"internal/sandbox/process", "internal/sandbox/scratch"}:         "tiers share how files come and go",
 	{"internal/sandbox/tiers", "internal/sandbox/copies/image"}:      "an image is named by its source",
+	{"internal/sandbox/process/cgroup", "internal/sandbox"}:          "a share is the tiers' word",
+	{"internal/sandbox/process/hostlimit", "internal/sandbox"}:       "a run has as many open files as the tiers give it",
 	{"internal/sandbox/process/language", "internal/sandbox"}:        "the static language has the tiers' name",
 	{"internal/sandbox/process/relay", "internal/sandbox"}:           "streams are the tiers' word",
 	{"internal/sandbox/process/seccomp", "internal/sandbox"}:         "filters that a runtime builds get their rules in the tiers' words",
@@ -194,7 +196,10 @@ var homes = map[string]struct {
 		"internal/sandbox/copies/image",
 		"internal/sandbox/heir",
 		"internal/sandbox/process",
+		"internal/sandbox/process/bystander",
+		"internal/sandbox/process/cgroup",
 		"internal/sandbox/process/grant",
+		"internal/sandbox/process/hostlimit",
 		"internal/sandbox/process/language",
 		"internal/sandbox/process/relay",
 		"internal/sandbox/process/seccomp",
@@ -237,6 +242,7 @@ var mayDoIO = map[string]string{
 	"internal/leaf/configpath": "finds the configuration's file",
 	"internal/leaf/durable":    "writes files that survive a power cut",
 	"internal/leaf/guard":      "reads the files that govern",
+	"internal/leaf/procstat":   "reads how Linux describes a process",
 	"internal/leaf/testdisk":   "mounts a small disk for a test",
 	"internal/leaf/testfile":   "writes files for tests",
 	"internal/leaf/syncwatch":  "watches a process for tests",

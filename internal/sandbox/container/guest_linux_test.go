@@ -21,7 +21,7 @@ func guestInit() {
 		if err := sandboxtest.UnifyGroups(); err != nil {
 			return err
 		}
-		return sandboxtest.PlayScene(guestScene, guestTests, &os.ProcAttr{Env: []string{"PATH=/usr/sbin:/usr/bin", "HOME=/tmp", "TMPDIR=/tmp", sandboxtest.GuestEnv + "=" + guestScene}})
+		return sandboxtest.PlayScene(guestScene, sandboxtest.GuestSelf, guestTests, &os.ProcAttr{Env: []string{"PATH=/usr/sbin:/usr/bin", "HOME=/tmp", "TMPDIR=/tmp", sandboxtest.GuestEnv + "=" + guestScene}})
 	})
 }
 

@@ -7,21 +7,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 )
 
 // startTime is when a process started, in the kernel's ticks since it booted.
 func startTime(pid int) (string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields, err := procstat.ReadFields("/proc", strconv.Itoa(pid))
 	if err != nil {
 		return "", err
 	}
-	// The name in parentheses may hold anything; the 22nd field is the 20th
-	// behind it.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 20 {
 		return "", errors.New("/proc says no start time")
 	}
-	return fields[19], nil
+	return fields[19], nil // field 22 of proc_pid_stat(5)
 }
 
 // alive says whether whoever made a name (number, start, ...) is a process here.

@@ -10,20 +10,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 )
-
-// seeDoctor is the cause of an error whose hint only names `holdfast doctor`, which is
-// no advice there.
-type seeDoctor struct{ cause error } // may be nil
-
-func (e seeDoctor) Error() string {
-	if e.cause == nil {
-		return "see `holdfast doctor`"
-	}
-	return e.cause.Error()
-}
-
-func (e seeDoctor) Unwrap() error { return e.cause }
 
 // adviceFor says what to do where no code can be run, by the kind of the error
 // and by what this system says of itself.
@@ -60,7 +48,7 @@ func advice(err error, read func(path string) string) string {
 		return "this container hides parts of /proc, and then none of its own can be made: docker run --security-opt systempaths=unconfined --security-opt seccomp=unconfined"
 	case confined:
 		return "a filter of system calls, a container's perhaps, keeps namespaces from this process: docker run --security-opt seccomp=unconfined"
-	case e != nil && e.Hint != "" && !errors.As(err, new(seeDoctor)):
+	case e != nil && e.Hint != "" && !errors.As(err, new(hostlimit.SeeDoctor)):
 		return e.Hint
 	}
 	return "namespaces (user, pid, net, mnt, uts, ipc, cgroup) need Linux 5.14 or later, built with them"

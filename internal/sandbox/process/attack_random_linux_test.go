@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
@@ -97,7 +98,7 @@ func killBelow(b *Tier) {
 	if len(launchers) == 0 {
 		return
 	}
-	ours := func(pid int) bool { return parent(pid) == os.Getpid() }
+	ours := func(pid int) bool { return procstat.FindParent(pid) == os.Getpid() }
 	list, still := descendants(launchers[0]), func(pid int) bool { return ours(launchers[0]) && slices.Contains(descendants(launchers[0]), pid) }
 	if rand.IntN(60) == 0 {
 		list, still = launchers, ours

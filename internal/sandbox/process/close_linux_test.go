@@ -44,7 +44,7 @@ func TestClose_underRuns(t *testing.T) {
 				}
 				for {
 					res, err := b.Run(t.Context(), sandbox.Spec{Language: "python3", ID: "closed", Need: anyWalls, Code: []byte(code), Timeout: 30 * time.Second})
-					if len(b.Posture().Up) != walls || b.Posture().Groups != b.groups.mode() {
+					if len(b.Posture().Up) != walls || b.Posture().Groups != b.groups.Mode() {
 						t.Errorf("its walls have changed: %+v", b.Posture())
 					}
 					if own := (*holdfast.Error)(nil); err != nil && !errors.As(err, &own) {
@@ -67,8 +67,8 @@ func TestClose_underRuns(t *testing.T) {
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("it was closed after %v", took)
 		}
-		for _, br := range b.groups.branches {
-			list, _ := filepath.Glob(filepath.Join(br.base, br.name, "*-seat"))
+		for _, home := range b.groups.Homes() {
+			list, _ := filepath.Glob(filepath.Join(home, "*-seat"))
 			if len(list) > 0 {
 				t.Errorf("it left %v", list)
 			}

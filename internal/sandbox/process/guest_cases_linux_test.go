@@ -22,7 +22,12 @@ import (
 // minute where each instruction is emulated.
 const guestTries = "^(memory_in_files_of_the_scratch|a_list|threads|processor_time|figures_are_measured|no_descriptor_leaks)$"
 
-const guestTricks = "/guest/tricks"
+// Programs in the guest, besides sandboxtest.GuestSelf: what the attempts start, and the
+// tests of package cgroup.
+const (
+	guestTricks = "/guest/tricks"
+	guestGroups = "/guest/groups"
+)
 
 // guests are the machines that are booted.
 func guests() []string { return []string{"services", "scopes", "hybrid"} }
@@ -33,21 +38,29 @@ func scenesOf(guest string) []scene {
 	const shared = "other processes live in the same control group"
 	list := map[string][]scene{
 		"services": {
+			{name: "groups of a service", place: placed("system.slice/groups.service", 0), groups: true,
+				tests: groupTests()},
 			{name: "a service", place: placed("system.slice/holdfast.service", 0), want: every,
-				tests: append(groupTests(), "TestScene", "TestAdmittedLauncherMayStartInGroups", "TestTrialsAgreeWithPosture", "TestTraceSees", "TestNothingOutlivesItsSupervisor", "TestEscapeSuite/^(limit|property)$/"+guestTries)},
+				tests: []string{"TestScene", "TestTrialsAgreeWithPosture", "TestTraceSees", "TestNothingOutlivesItsSupervisor", "TestEscapeSuite/^(limit|property)$/" + guestTries}},
 			{name: "beside a child", place: placed("system.slice/child.service", 0), enter: "child", want: every},
-			{name: "the first group of all", place: placed("", 0), tests: []string{"TestSweepTakesADeadSupervisorsGroups", "TestScene"}, want: every},
+			{name: "groups in the first group of all", place: placed("", 0), groups: true,
+				tests: []string{"TestSweepTakesADeadSupervisorsGroups"}},
+			{name: "the first group of all", place: placed("", 0), tests: []string{"TestScene"}, want: every},
 		},
 		"scopes": {
+			{name: "groups of a user's scope", place: placed("user.slice/user-1000.slice/groups.scope", guestUser),
+				user: guestUser, groups: true, tests: []string{"TestProcessIsBornInto"}},
 			{name: "a user's scope", place: placed("user.slice/user-1000.slice/holdfast.scope", guestUser), user: guestUser, want: every,
-				tests: []string{"TestProcessIsBornInto", "TestScene", "TestTraceSees", "TestEscapeSuite/^limit$/" + guestTries}},
+				tests: []string{"TestScene", "TestTraceSees", "TestEscapeSuite/^limit$/" + guestTries}},
 			{name: "below a command", place: placed("user.slice/user-1000.slice/command.scope", guestUser), user: guestUser, enter: "command", want: every},
 			{name: "not delegated", place: placed("user.slice/session.scope", 0), user: guestUser, want: stand{groups: "none", why: "where control groups are delegated"}},
 			{name: "a container", place: placed("system.slice/container", 0), enter: "namespace", want: every},
 			{name: "beside a stranger", place: beside("system.slice/shared.scope"), want: stand{groups: "none", why: shared}},
 		},
 		"hybrid": {
-			{name: "memory in version 1", place: hybrid, tests: []string{"TestPidsLimitStopsForks", "TestTwoRunsOfOneName", "TestProcessIsBornInto", "TestScene"}, want: stand{groups: "v1", up: every.up}},
+			{name: "groups with memory in version 1", place: hybrid, groups: true,
+				tests: []string{"TestPidsLimitStopsForks", "TestTwoRunsOfOneName", "TestProcessIsBornInto"}},
+			{name: "memory in version 1", place: hybrid, tests: []string{"TestScene"}, want: stand{groups: "v1", up: every.up}},
 			{name: "nothing mounted", place: hybrid, enter: "no mount", want: stand{groups: "none", why: "mount /sys/fs/cgroup"}},
 		},
 	}[guest]
@@ -59,12 +72,13 @@ func scenesOf(guest string) []scene {
 	return list
 }
 
-// groupTests are this package's own tests of groups.
+// groupTests are tests of package cgroup.
 func groupTests() []string {
 	return []string{
 		"TestLimitThatCannotBeSetIsACgroupError", "TestLimitThatTheKernelRefusesIsACgroupError", "TestNamesAndSharesThatCannotBe",
 		"TestMemoryLimitKills", "TestCPUQuotaThrottles", "TestPidsLimitStopsForks", "TestUsageAgreesWithRusage",
 		"TestTwoRunsOfOneName", "TestRemoveRefusesWhatIsBusy", "TestProcessIsBornInto",
+		"TestAdmittedLauncherMayStartInGroups",
 	}
 }
 
@@ -256,8 +270,11 @@ func groupsOfTheGuest(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	list := []string{string(own)}
-	for _, m := range parseGroupMounts(string(mounts)) {
-		list = append(list, groupsBelow(t, m.point)...)
+	for line := range strings.Lines(string(mounts)) {
+		before, kind, _ := strings.Cut(line, " - ") // ID parent device root point options fields - type ...
+		if strings.HasPrefix(kind, "cgroup") {
+			list = append(list, groupsBelow(t, strings.Fields(before)[4])...)
+		}
 	}
 	return list
 }

@@ -46,10 +46,12 @@ type scene struct {
 	// "" for the first process's own.
 	place func() (string, error)
 	user  int
-	enter string   // for enterGuest
-	tests []string // names, or a name and patterns below it; TestScene alone if nil
-	brief bool     // TestScene tries one wall of the groups: it is known that the others come with it
-	want  stand
+	enter string // for enterGuest
+	// groups says that the tests are those of package cgroup.
+	groups bool
+	tests  []string // names, or a name and patterns below it; TestScene alone if nil
+	brief  bool     // TestScene tries one wall of the groups: it is known that the others come with it
+	want   stand
 }
 
 // stand is what has to stand in a scene.
@@ -78,7 +80,11 @@ func (s scene) perform() error {
 		defer d.Close()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(d.Fd())
 	}
-	return sandboxtest.PlayScene(s.name, s.pattern(), attr)
+	program := sandboxtest.GuestSelf
+	if s.groups {
+		program = guestGroups
+	}
+	return sandboxtest.PlayScene(s.name, program, s.pattern(), attr)
 }
 
 // pattern is for the names of exactly its tests.

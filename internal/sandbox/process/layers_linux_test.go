@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
@@ -86,7 +87,7 @@ func TestLayerThatFails_003_2(t *testing.T) {
 	b.Settle(t.Context())
 	before := b.Trace()
 	list := layers()
-	if b.groups.mode() == "v1" { // 2.1 FP8: the byte by which the init enters its groups
+	if b.groups.Mode() == "v1" { // 2.1 FP8: the byte by which the init enters its groups
 		list["no way into its groups"] = layer{saysOf(unix.SYS_WRITE, 2, 1, unix.EINVAL), holdfast.KindCgroup, []string{posture.TraceCgroup, posture.TraceSpawn}}
 	}
 	for name, l := range list {
@@ -319,19 +320,18 @@ func TestGroupsThatFailARun_2_2_FP6_FP7_FP8(t *testing.T) {
 	}
 	b.Settle(t.Context())
 	drain(b) // those that wait were made with the system's groups
-	b.groups = findGroupsIn(t.TempDir())
+	b.groups = cgroup.Find(t.TempDir(), hostUser)
 	want("FP6: none are there", "missing walls here: memory", nil)
 	want("FP6: one is needed", "missing a wall here: pids", []posture.Wall{posture.WallPID, posture.WallPids})
-	for ctl, file := range map[string]string{ctlMemory: "memory.max", ctlCPU: "cpu.max", ctlPids: "pids.max"} {
-		br := &branch{v2: true, base: t.TempDir(), name: "holdfast-7-9", controllers: []string{ctl}, fd: -1}
-		if err := br.open(); err != nil {
+	for ctl, file := range map[string]string{"memory": "memory.max", "cpu": "cpu.max", "pids": "pids.max"} {
+		groups, err := cgroup.NewUntried(t.TempDir(), ctl)
+		if err != nil {
 			t.Fatal(err)
 		}
-		// No run has come so far as to let seats be made: nobody else looks.
-		b.groups = &cgroups{branches: []*branch{br}}
+		b.groups = groups // no run has come so far as to let seats be made: nobody else looks
 		want("FP7, FP8: "+file, file, anyWalls)
-		b.groups.close()
-		if left, _ := os.ReadDir(br.base + "/" + br.name); len(left) > 0 {
+		b.groups.Close()
+		if left, _ := os.ReadDir(b.groups.Homes()[0]); len(left) > 0 {
 			t.Errorf("%s: left %v", file, left)
 		}
 	}

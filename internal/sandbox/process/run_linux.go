@@ -15,6 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
@@ -34,7 +36,7 @@ type run struct {
 	stderr stream
 	copied sync.WaitGroup
 	watch  sync.WaitGroup
-	used   groupUsage
+	used   cgroup.Usage
 	unread error // why the group's figures are not there
 	gauged bool  // no control group holds its memory: it is looked at
 	at     posture.Instants
@@ -141,12 +143,12 @@ func (r *run) limit() error {
 	if r.group == nil {
 		return nil
 	}
-	s := share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: maxPids}
+	s := sandbox.Share{Memory: r.spec.MemoryMB << 20, Period: r.spec.CPUPeriod, Quota: r.spec.CPUQuota, Pids: maxPids}
 	if s == r.held {
 		return nil
 	}
 	r.held = s
-	return r.group.change(s)
+	return r.group.Change(s)
 }
 
 // ready waits for the frame by which the init says that the walls stand.
@@ -252,7 +254,7 @@ func (r *run) brought(res *posture.Result) {
 func (r *run) unbegun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.started && r.reason == "" && r.used.oomKills == 0
+	return !r.started && r.reason == "" && r.used.OOMKills == 0
 }
 
 // answerAll answers the filter's questions until nobody is left who could ask.
@@ -400,16 +402,16 @@ func (r *run) usage(res *posture.Result) {
 
 // grouped prefers what the control group counted: all of the run, and exactly.
 func (r *run) grouped(res *posture.Result) {
-	u, err := r.group.usage()
+	u, err := r.group.ReadUsage()
 	if err != nil {
 		r.unread = err // the figures of the process stand
 		return
 	}
 	r.used = u
-	res.MemoryPeak = max(u.peak, res.MemoryPeak)
-	res.PageFaults = max(u.majorFaults, res.PageFaults)
-	if u.user+u.system > 0 {
-		res.UserTime, res.SystemTime = u.user, u.system
+	res.MemoryPeak = max(u.Peak, res.MemoryPeak)
+	res.PageFaults = max(u.MajorFaults, res.PageFaults)
+	if u.User+u.System > 0 {
+		res.UserTime, res.SystemTime = u.User, u.System
 	}
 }
 
@@ -447,7 +449,7 @@ func (r *run) verdict(res *posture.Result, whole bool) {
 		settle(res, posture.SyscallBlocked, posture.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", r.call.Name))
 	case r.reason != "":
 		settle(res, posture.Completed, posture.ExitLimit, stopWords[r.reason])
-	case r.used.oomKills > 0:
+	case r.used.OOMKills > 0:
 		settle(res, posture.OOM, posture.ExitLimit, "OOM: memory limit exceeded"+r.elsewhere())
 		res.Reason = posture.ReasonOOM
 	case r.unread != nil && (!whole || status.Signal() == unix.SIGKILL):
@@ -469,10 +471,10 @@ func (r *run) verdict(res *posture.Result, whole bool) {
 // limit that another one was reached: of a group above it, or the machine's.
 func (r *run) elsewhere() string {
 	limit := r.spec.MemoryMB << 20
-	if r.used.peak == 0 || r.used.peak > limit-limit/16 {
+	if r.used.Peak == 0 || r.used.Peak > limit-limit/16 {
 		return ""
 	}
-	return fmt.Sprintf(" (of the host: the run had %d of its %d MB)", r.used.peak>>20, r.spec.MemoryMB)
+	return fmt.Sprintf(" (of the host: the run had %d of its %d MB)", r.used.Peak>>20, r.spec.MemoryMB)
 }
 
 func settle(res *posture.Result, state posture.State, code int, words string) {
@@ -518,10 +520,10 @@ func failed(kind holdfast.Kind, what string, err error) error {
 		return err
 	}
 	why := fmt.Sprintf("the sandbox could not %s: %v", what, err)
-	hint := shortage(err, ownLimit)
+	hint := hostlimit.FindShortage(err)
 	if hint == "" {
 		hint = "run `holdfast doctor`: it tries every wall and says what to do"
-		err = seeDoctor{err}
+		err = hostlimit.SeeDoctor{Cause: err}
 	}
 	return &holdfast.Error{Kind: kind, Why: why, Hint: hint, Err: err}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
 )
 
 // seatsReady is how many seats of a launcher wait for requests.
@@ -22,12 +23,12 @@ type seat struct {
 	tapeFD int
 	ctl    *net.UnixConn
 	init   int // pidfd
-	group  *group
+	group  *cgroup.Group
 	out    *os.File // read ends
 	errs   *os.File
 	first  plan
-	made   time.Time // when its walls were begun
-	held   share     // what the group holds it to
+	made   time.Time     // when its walls were begun
+	held   sandbox.Share // what the group holds it to
 
 	troubles *troubles // of the tier
 	freed    func()    // what its end brings with it; it may be nil
@@ -88,11 +89,13 @@ func (t *Tier) newSeat(z *launcherConn) (_ *seat, err error) {
 		}
 	}()
 	var doors []int
-	if t.groups.mode() != "none" {
-		if s.group, err = t.groups.create("seat", share{memory: sandbox.MaxMemoryMB << 20, period: sandbox.DefaultPeriod, quota: sandbox.DefaultPeriod, pids: maxPids}); err != nil {
+	if t.groups.Mode() != "none" {
+		share := sandbox.Share{Memory: sandbox.MaxMemoryMB << 20, Period: sandbox.DefaultPeriod,
+			Quota: sandbox.DefaultPeriod, Pids: maxPids}
+		if s.group, err = t.groups.Create("seat", share); err != nil {
 			return nil, err
 		}
-		doors = s.group.entrances()
+		doors = s.group.Entrances()
 	}
 	if err := s.record(len(doors)); err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func (s *seat) birthplace() (int, bool) {
 	if s.group == nil {
 		return -1, false
 	}
-	return s.group.dirFD()
+	return s.group.Dir()
 }
 
 func numbers(files []*os.File) []int {
@@ -228,9 +231,9 @@ func (s *seat) free() {
 // leave takes the seat's group away. Whoever is still in it is killed then: all
 // that had a right to be there is gone.
 func (s *seat) leave() {
-	err := s.group.remove()
-	if err != nil && s.group.kill() == nil {
-		err = s.group.remove()
+	err := s.group.Remove()
+	if err != nil && s.group.Kill() == nil {
+		err = s.group.Remove()
 	}
 	if err != nil {
 		s.troubles.groupLeft(err)

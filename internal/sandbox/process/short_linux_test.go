@@ -8,17 +8,15 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
 )
 
 // withoutGroups is a tier that makes no control groups, wherever it runs.
 func withoutGroups(t *testing.T) *Tier {
 	t.Helper()
 	b := tier(t)
-	b.groups.close()
-	b.groups = &cgroups{down: map[posture.Wall]lack{}}
-	for _, w := range []posture.Wall{posture.WallMemory, posture.WallCPU, posture.WallPids} {
-		b.groups.down[w] = lack{"mkdir /sys/fs/cgroup/x: permission denied", "start Holdfast where it may"}
-	}
+	b.groups.Close()
+	b.groups = cgroup.Find("/nowhere", hostUser)
 	return b
 }
 
@@ -29,7 +27,7 @@ func TestLessIsRefusedWithWhatToWrite(t *testing.T) {
 	spec := sandbox.Spec{ID: "less", Language: sandbox.Static, Code: probe()}
 	_, err := b.Run(t.Context(), spec)
 	var e *holdfast.Error
-	if !errors.As(err, &e) || e.Kind != holdfast.KindCgroup || e.Why != "the sandbox is missing walls here: memory, cpu, pids (mkdir /sys/fs/cgroup/x: permission denied)" {
+	if !errors.As(err, &e) || e.Kind != holdfast.KindCgroup || e.Why != "the sandbox is missing walls here: memory, cpu, pids (open /nowhere/self/stat: no such file or directory)" {
 		t.Fatal(err)
 	}
 	_, rest, ok := strings.Cut(e.Hint, "{boundary: exec/static, risk: MEDIUM, permissions: [\"exec:run\"], walls: [")

@@ -21,10 +21,11 @@ func trySpaces(flags uintptr) error {
 	}
 	fd := int(s.args.fd)
 	defer unix.Close(fd)
-	_, err := ignoringEINTR(func() (int, error) {
-		return 0, unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WALL, nil)
-	})
-	return err
+	for {
+		if err := unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WALL, nil); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 // spaceTry is the clone and the tape of a process that only ends.

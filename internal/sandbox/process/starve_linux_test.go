@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
 )
 
 // starveEnv makes the test's program one that runs out of something, and
@@ -203,23 +205,29 @@ func TestRunWithoutALauncherToStart(t *testing.T) {
 }
 
 // outer runs the test again inside a control group with that share.
-func outer(t *testing.T, wall posture.Wall, s share) {
+func outer(t *testing.T, wall posture.Wall, s sandbox.Share) {
 	t.Helper()
-	c := groupsHere(t, wall)
-	g, err := c.create("outer", s)
+	c := cgroup.Find("/proc", hostUser)
+	t.Cleanup(c.Close)
+	if up, down := c.Walls(); !slices.Contains(up, wall) {
+		t.Skipf("%s: %s", wall, down[wall])
+	}
+	g, err := c.Create("outer", s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := errors.Join(g.kill(), g.remove()); err != nil {
+		if err := errors.Join(g.Kill(), g.Remove()); err != nil {
 			t.Error(err)
 		}
 	}()
-	ctl := map[posture.Wall]string{posture.WallMemory: ctlMemory, posture.WallPids: ctlPids}[wall]
-	for _, at := range g.at {
-		for _, have := range at.b.controllers {
-			if have == ctl {
-				starving(t, &syscall.SysProcAttr{}, starveGroupEnv+"="+at.d.path+"/")
+	files := map[posture.Wall][]string{
+		posture.WallMemory: {"memory.max", "memory.limit_in_bytes"}, posture.WallPids: {"pids.max"},
+	}
+	for _, home := range c.Homes() {
+		for _, file := range files[wall] {
+			if found, _ := filepath.Glob(home + "/*-outer/" + file); len(found) == 1 {
+				starving(t, &syscall.SysProcAttr{}, starveGroupEnv+"="+filepath.Dir(found[0])+"/")
 				return
 			}
 		}
@@ -228,14 +236,17 @@ func outer(t *testing.T, wall posture.Wall, s share) {
 }
 
 // enterOuter moves this process there.
-func enterOuter(t *testing.T) ctlDir {
+func enterOuter(t *testing.T) {
 	t.Helper()
-	path := os.Getenv(starveGroupEnv)
-	d := ctlDir{fd: unix.AT_FDCWD, sub: path, path: path}
-	if err := d.write("cgroup.procs", strconv.Itoa(os.Getpid())); err != nil {
+	writeOuter(t, "cgroup.procs", strconv.Itoa(os.Getpid()))
+}
+
+// writeOuter writes to a file of that control group.
+func writeOuter(t *testing.T, file, value string) {
+	t.Helper()
+	if err := os.WriteFile(os.Getenv(starveGroupEnv)+file, []byte(value), 0); err != nil {
 		t.Fatal(err)
 	}
-	return d
 }
 
 // TestRunWhileThereAreNoProcesses: where a group above Holdfast's has no process
@@ -243,10 +254,10 @@ func enterOuter(t *testing.T) ctlDir {
 // told, and with room again both are over.
 func TestRunWhileThereAreNoProcesses(t *testing.T) {
 	if !starved() {
-		outer(t, posture.WallPids, share{memory: 2 << 30, period: 100 * time.Millisecond, quota: 200 * time.Millisecond, pids: 1000})
+		outer(t, posture.WallPids, sandbox.Share{Memory: 2 << 30, Period: 100 * time.Millisecond, Quota: 200 * time.Millisecond, Pids: 1000})
 		return
 	}
-	d := enterOuter(t)
+	enterOuter(t)
 	b := tier(t)
 	ready()
 	for range 5 {
@@ -254,15 +265,11 @@ func TestRunWhileThereAreNoProcesses(t *testing.T) {
 	}
 	b.Settle(t.Context())
 	before := b.Trace()
-	if err := d.write("pids.max", "1"); err != nil { // fewer than there are: nobody gets another
-		t.Fatal(err)
-	}
-	for range 3 { // the seats are there, what runs in them is not
+	writeOuter(t, "pids.max", "1") // fewer than there are: nobody gets another
+	for range 3 {                  // the seats are there, what runs in them is not
 		isShort(t, b, nothing("none"), holdfast.KindNamespace, "no room for another process")
 	}
-	if err := d.write("pids.max", "1000"); err != nil {
-		t.Fatal(err)
-	}
+	writeOuter(t, "pids.max", "1000")
 	for range 5 {
 		goesOn(t, b, nothing("again"))
 	}
@@ -279,7 +286,7 @@ func TestRunWhileThereAreNoProcesses(t *testing.T) {
 // is the run that ends, by name, and not Holdfast; with room again runs work.
 func TestRunWhileMemoryIsShort(t *testing.T) {
 	if !starved() {
-		outer(t, posture.WallMemory, share{memory: 300 << 20, period: 100 * time.Millisecond, quota: 200 * time.Millisecond, pids: 1000})
+		outer(t, posture.WallMemory, sandbox.Share{Memory: 300 << 20, Period: 100 * time.Millisecond, Quota: 200 * time.Millisecond, Pids: 1000})
 		return
 	}
 	enterOuter(t)

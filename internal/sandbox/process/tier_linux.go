@@ -16,6 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
 
@@ -40,7 +42,7 @@ type Config struct {
 // Tier runs code in the process tier. It is safe for use by many at once.
 type Tier struct {
 	cfg    Config
-	groups *cgroups
+	groups *cgroup.Groups
 	langs  *language.Catalogue
 	abi    int
 
@@ -64,8 +66,8 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	if cfg.Secret == nil {
 		cfg.Secret = func(string) bool { return true }
 	}
-	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*launcherConn{}, leaving: make(chan struct{}, maxLeaving), troubles: troubles{say: cfg.Warn}}
-	t.groups.sweep()
+	t := &Tier{cfg: cfg, groups: cgroup.Find("/proc", hostUser), abi: min(landlockABI(), 7), launchers: map[string]*launcherConn{}, leaving: make(chan struct{}, maxLeaving), troubles: troubles{say: cfg.Warn}}
+	t.groups.Sweep()
 	t.langs = language.Find(ctx)
 	return t, nil
 }
@@ -86,7 +88,7 @@ func (t *Tier) Close() error {
 	for _, z := range list {
 		z.empty()
 	}
-	t.groups.close()
+	t.groups.Close()
 	return nil
 }
 
@@ -194,7 +196,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at posture.Instants) 
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
 		return nil, t.short("exec/"+l.Exact, posture, missing)
 	}
-	if err := roomFor(spec.MemoryMB, ownLimit); err != nil {
+	if err := hostlimit.CheckRoom(spec.MemoryMB, tapeSize); err != nil {
 		return nil, err
 	}
 	o, err := t.order(l, spec)
@@ -244,7 +246,7 @@ func (d died) Unwrap() error { return d.error }
 // short is the refusal where walls are missing (D20). Its hint has the contract
 // that takes what stands, word for word.
 func (t *Tier) short(boundary string, p posture.Posture, missing []posture.Wall) error {
-	why := t.listLacks()[missing[0]].why // the advice is for doctor
+	why := t.listLacks()[missing[0]].Why // the advice is for doctor
 	word := "a wall"
 	if len(missing) > 1 {
 		word = "walls"
@@ -281,7 +283,7 @@ func (t *Tier) launcher(ctx context.Context, l language.Language) (*launcherConn
 	}
 	z, err := startLauncher(root.Path, t.newPool(l, root.Path))
 	if err == nil {
-		if err = t.groups.admit(z.cmd.Process.Pid); err != nil {
+		if err = t.groups.Admit(z.cmd.Process.Pid); err != nil {
 			z.close()
 		}
 	}
@@ -308,7 +310,7 @@ func (t *Tier) order(l language.Language, spec sandbox.Spec) (*order, error) {
 	if err != nil {
 		return nil, err
 	}
-	up, _ := t.groups.walls()
+	up, _ := t.groups.Walls()
 	return &order{
 		gauged: !slices.Contains(up, posture.WallMemory),
 		id:     spec.ID,
@@ -316,7 +318,7 @@ func (t *Tier) order(l language.Language, spec sandbox.Spec) (*order, error) {
 		files: spec.Files, filter: filter,
 		landlockABI: t.abi, static: l.Program == "",
 		limits: append(lesser(up, spec), []rlimit{
-			atMost(unix.RLIMIT_CORE, 1), // not 0 where cores are piped: see coreLimit and roomFor
+			atMost(unix.RLIMIT_CORE, 1), // not 0 where cores are piped: see coreLimit and hostlimit.CheckRoom
 			{unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
 			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, atMost(unix.RLIMIT_SIGPENDING, 256),
 			cpuLimit(spec.Timeout),
@@ -326,7 +328,7 @@ func (t *Tier) order(l language.Language, spec sandbox.Spec) (*order, error) {
 
 // Posture is which walls stand here (D20).
 func (t *Tier) Posture() posture.Posture {
-	p := posture.Posture{Tier: posture.TierProcess, Names: true, Mode: "rootless", Groups: t.groups.mode(),
+	p := posture.Posture{Tier: posture.TierProcess, Names: true, Mode: "rootless", Groups: t.groups.Mode(),
 		Down: map[posture.Wall]string{}}
 	if unix.Geteuid() == 0 {
 		p.Mode = "root"
@@ -353,10 +355,10 @@ func (t *Tier) Posture() posture.Posture {
 }
 
 // listLacks returns why each wall that does not stand here does not.
-func (t *Tier) listLacks() map[posture.Wall]lack {
-	_, down := t.groups.walls()
+func (t *Tier) listLacks() map[posture.Wall]cgroup.Lack {
+	_, down := t.groups.Walls()
 	if t.abi == 0 {
-		down[posture.WallLandlock] = lack{why: "this kernel has no Landlock"}
+		down[posture.WallLandlock] = cgroup.Lack{Why: "this kernel has no Landlock"}
 	}
 	return down
 }

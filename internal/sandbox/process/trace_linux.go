@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -43,8 +43,8 @@ func (t *Tier) Trace() Trace {
 		tr.Mounts += n
 	}
 	tr.Namespaces = len(spaces)
-	for _, b := range t.groups.branches {
-		tr.Groups += folders(filepath.Join(b.base, b.name))
+	for _, home := range t.groups.Homes() {
+		tr.Groups += folders(home)
 	}
 	return tr
 }
@@ -93,7 +93,7 @@ func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, e := range all {
 		if id, err := strconv.Atoi(e.Name()); err == nil {
-			above := parent(id) // once: a process that ends in between has another answer
+			above := procstat.FindParent(id) // once: a process that ends in between has another answer
 			children[above] = append(children[above], id)
 		}
 	}
@@ -115,21 +115,6 @@ func underneath(pid int, children map[int][]int) []int {
 		}
 	}
 	return list
-}
-
-// parent is the parent of a process, or 0.
-func parent(pid int) int {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0
-	}
-	// The name, in parentheses, may have anything in it.
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 2 {
-		return 0
-	}
-	n, _ := strconv.Atoi(f[1])
-	return n
 }
 
 func entries(dir string) int {

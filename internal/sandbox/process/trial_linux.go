@@ -248,9 +248,9 @@ func (x *examination) found() []Trial {
 		case !slices.Contains(p.Up, w):
 			f.Holds, f.Known = false, true
 			l := lacks[w]
-			f.Why, f.Hint = l.why, adviceAbout(w)
-			if l.advice != "" {
-				f.Hint = l.advice + "; " + f.Hint
+			f.Why, f.Hint = l.Why, adviceAbout(w)
+			if l.Advice != "" {
+				f.Hint = l.Advice + "; " + f.Hint
 			}
 			if less := p.Instead[w]; less != "" {
 				f.Why += ". Where a contract takes that, it is bounded " + less

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 )
 
 // TestTrialsAgreeWithPosture: every wall that the tier says stands, stands, and
@@ -79,7 +80,7 @@ func TestTrialsFindABrokenWall(t *testing.T) {
 // TestAdvice: what a system says of itself leads to what to do about it.
 func TestAdvice(t *testing.T) {
 	namespace := &holdfast.Error{Kind: holdfast.KindNamespace, Why: "no", Hint: "run `holdfast doctor`"}
-	namespace.Err = seeDoctor{errors.New("no")}
+	namespace.Err = hostlimit.SeeDoctor{Cause: errors.New("no")}
 	for want, c := range map[string]struct {
 		err   error
 		files map[string]string
@@ -124,9 +125,9 @@ func TestTraceSees(t *testing.T) {
 	if after.Processes != before.Processes+1+seatsReady || after.Namespaces < before.Namespaces+6*seatsReady || after.Mounts <= before.Mounts || after.Descriptors <= before.Descriptors {
 		t.Errorf("%+v, before %+v", after, before)
 	}
-	groups := before.Groups + seatsReady*len(b.groups.branches)
-	for _, branch := range b.groups.branches {
-		if branch.v2 {
+	groups := before.Groups + seatsReady*len(b.groups.Homes())
+	for _, home := range b.groups.Homes() {
+		if _, err := os.Stat(home + "/cgroup.controllers"); err == nil { // of version 2
 			groups++ // the launcher's
 		}
 	}

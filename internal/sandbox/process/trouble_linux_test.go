@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/bystander"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
 )
 
 // TestTroublesAreSaidSometimes: the first at once, then each kind once a minute,
@@ -48,42 +51,45 @@ func TestAGroupThatStaysIsTold(t *testing.T) {
 	if !slices.Contains(b.Posture().Up, posture.WallPids) {
 		t.Skip("there are no control groups here")
 	}
+	share := sandbox.Share{Memory: 64 << 20, Period: 100 * time.Millisecond,
+		Quota: 100 * time.Millisecond, Pids: 32}
 	seat := func(id string) *seat {
-		g, err := b.groups.create(id, usual())
+		g, err := b.groups.Create(id, share)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &seat{group: g, init: -1, tapeFD: -1, troubles: &b.troubles}
 	}
 	s := seat("stayer")
-	p, err := startBystander(-1, nil)
+	dir, _ := s.group.Dir()
+	p, err := bystander.Start(dir, s.group.Entrances())
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.group.place(p.pid); err != nil {
 		t.Fatal(err)
 	}
 	s.free()
 	var status unix.WaitStatus
-	if _, err := unix.Wait4(p.pid, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
+	if _, err := unix.Wait4(p.PID, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
 		t.Errorf("%v, status %x", err, status)
 	}
-	unix.Close(p.hold)
+	p.End()
 	if got := b.Troubles(); len(got) != 0 {
 		t.Errorf("a group that went is told: %q", got)
 	}
 
 	s = seat("nested")
-	d := s.group.at[0].d
-	inner := d.path + "/inner"
+	nested, _ := filepath.Glob(b.groups.Homes()[0] + "/*-nested")
+	if len(nested) != 1 {
+		t.Fatalf("the groups are %q", nested)
+	}
+	inner := nested[0] + "/inner"
 	if err := unix.Mkdir(inner, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s.free()
-	if got := b.Troubles(); len(got) != 1 || !strings.Contains(got[0], "left 1 control groups behind") || !strings.Contains(got[0], d.path) {
+	if got := b.Troubles(); len(got) != 1 || !strings.Contains(got[0], "left 1 control groups behind") || !strings.Contains(got[0], nested[0]) {
 		t.Errorf("%q", got)
 	}
-	if err := errors.Join(unix.Rmdir(inner), unix.Rmdir(d.path)); err != nil {
+	if err := errors.Join(unix.Rmdir(inner), unix.Rmdir(nested[0])); err != nil {
 		t.Error(err)
 	}
 }
@@ -99,13 +105,17 @@ func TestSeatsThatCannotBeMadeAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.groups.branches = []*branch{{fd: -1, base: "/nowhere", name: "x"}}
+	none, base := b.groups, t.TempDir()
+	if b.groups, err = cgroup.NewUntried(base, "pids"); err != nil {
+		t.Fatal(err)
+	}
+	defer b.groups.Close()
 	b.refill(z)
 	b.making.Wait()
-	if got := b.Troubles(); len(got) != 1 || !strings.Contains(got[0], "cannot make ready for runs") || !strings.Contains(got[0], "/nowhere/x") {
+	if got := b.Troubles(); len(got) != 1 || !strings.Contains(got[0], "cannot make ready for runs") || !strings.Contains(got[0], base) {
 		t.Errorf("%q", got)
 	}
-	b.groups.branches = nil
+	b.groups = none
 	b.refill(z)
 	b.making.Wait()
 	if got := b.Troubles(); len(got) != 0 || len(z.seats) != seatsReady {

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
-// packGuest writes the guest's file system to the file out: the test's program
-// self, a Python with its library, and what the tests start beside it.
-func packGuest(t *testing.T, out, self, tricks string) {
+// packGuest writes the guest's file system to the file out: the tests' programs
+// self and groups, a Python with its library, and what the tests start.
+func packGuest(t *testing.T, out, self, groups, tricks string) {
 	t.Helper()
 	python := installed(t, "python3")
 	root, err := python.Root(t.Context(), t.TempDir(), func(string) {})
@@ -41,5 +41,6 @@ func packGuest(t *testing.T, out, self, tricks string) {
 	a.File("/usr/bin/sleep", "/usr/bin/sleep", true, time.Time{}) // its libraries are Python's too
 	a.Link("usr/bin/python3", filepath.Base(python.Program))
 	a.File(guestTricks, tricks, true, time.Time{})
+	a.File(guestGroups, groups, true, time.Time{})
 	a.Close(t)
 }

@@ -19,12 +19,14 @@ func TestInGuests(t *testing.T) {
 	t.Parallel()
 	kernel := sandboxtest.GuestKernel(t)
 	dir := t.TempDir()
-	self, tricks, image := filepath.Join(dir, "self"), filepath.Join(dir, "tricks"), filepath.Join(dir, "image")
-	unwatched(t, self)
+	self, groups := filepath.Join(dir, "self"), filepath.Join(dir, "groups")
+	tricks, image := filepath.Join(dir, "tricks"), filepath.Join(dir, "image")
+	unwatched(t, self, ".")
+	unwatched(t, groups, "./cgroup")
 	if err := os.WriteFile(tricks, sandboxtest.Tricks(t), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	packGuest(t, image, self, tricks)
+	packGuest(t, image, self, groups, tricks)
 	for _, name := range guests() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,13 +35,13 @@ func TestInGuests(t *testing.T) {
 	}
 }
 
-// unwatched builds these tests without the race detector, linked statically.
-func unwatched(t *testing.T, self string) {
+// unwatched builds the tests of a package without the race detector, linked statically.
+func unwatched(t *testing.T, out, pkg string) {
 	t.Helper()
-	build := exec.Command("go", "test", "-c", "-tags", "endure", "-ldflags=-s -w", "-o", self, ".")
+	build := exec.Command("go", "test", "-c", "-tags", "endure", "-ldflags=-s -w", "-o", out, pkg)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 )
@@ -110,11 +111,10 @@ func (r *envRoom) stands(start uint64) bool {
 // stackOf is where the stack of a process began when it was executed: at the
 // number of its arguments (proc_pid_stat(5), startstack).
 func stackOf(pid int) (uint64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	f, err := procstat.ReadFields("/proc", strconv.Itoa(pid))
 	if err != nil {
 		return 0, err
 	}
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 26 {
 		return 0, errors.New("its stack is not known")
 	}

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"encoding/binary"
 	"os"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
@@ -28,7 +28,7 @@ func (r *run) leaves(n notice, c seccomp.Call) bool {
 	if !stands {
 		return false
 	}
-	used, ok := lastUsage(n.pid, r.group != nil && r.group.holds(ctlCPU) && r.group.holds(ctlMemory))
+	used, ok := lastUsage(n.pid, r.group != nil && r.group.CountsTimesAndFaults())
 	if !ok || used.threads != 1 || !r.asks.asks(n) {
 		return false
 	}
@@ -79,11 +79,11 @@ const clockTick = 10 * time.Millisecond
 // lastUsage reads what the process has used until now; false if it cannot be
 // known. Its times and faults stay 0 where a control group counts them.
 func lastUsage(pid uint32, counted bool) (u processUsage, ok bool) {
-	dir := "/proc/" + strconv.FormatUint(uint64(pid), 10)
-	if !counted && !u.times(dir) {
+	id := strconv.FormatUint(uint64(pid), 10)
+	if !counted && !u.times(id) {
 		return u, false
 	}
-	status, err := os.ReadFile(dir + "/status")
+	status, err := os.ReadFile("/proc/" + id + "/status")
 	if err != nil {
 		return u, false
 	}
@@ -103,9 +103,8 @@ func lastUsage(pid uint32, counted bool) (u processUsage, ok bool) {
 }
 
 // times reads what /proc/PID/stat has.
-func (u *processUsage) times(dir string) bool {
-	stat, err := os.ReadFile(dir + "/stat")
-	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+func (u *processUsage) times(pid string) bool {
+	f, err := procstat.ReadFields("/proc", pid)
 	if err != nil || len(f) < 18 {
 		return false
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/bystander"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/cgroup"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/relay"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
@@ -30,21 +32,21 @@ import (
 // Workspaces runs whole programs on work trees. It is safe for use by many at
 // once.
 type Workspaces struct {
-	groups *cgroups
+	groups *cgroup.Groups
 	abi    int
 	listed bool // networks do without nf_tables
 }
 
 // OpenWorkspaces looks for control groups. The caller closes it.
 func OpenWorkspaces() *Workspaces {
-	g := findGroups()
-	g.sweep()
+	g := cgroup.Find("/proc", hostUser)
+	g.Sweep()
 	return &Workspaces{groups: g, abi: min(landlockABI(), 7)}
 }
 
 // Close gives the control groups back.
 func (w *Workspaces) Close() error {
-	w.groups.close()
+	w.groups.Close()
 	return nil
 }
 
@@ -127,12 +129,13 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std sand
 	if s.z, err = startWorkspace(root); err != nil {
 		return nil, err
 	}
-	if err := w.groups.admit(s.z.cmd.Process.Pid); err != nil {
+	if err := w.groups.Admit(s.z.cmd.Process.Pid); err != nil {
 		return nil, failed(holdfast.KindCgroup, "let its launcher into its group", err)
 	}
-	if w.groups.mode() != "none" {
-		share := share{memory: spec.MemoryMB << 20, period: sandbox.DefaultPeriod, quota: time.Duration(spec.Processors) * sandbox.DefaultPeriod, pids: spec.Processes}
-		if s.group, err = w.groups.create("run", share); err != nil {
+	if w.groups.Mode() != "none" {
+		share := sandbox.Share{Memory: spec.MemoryMB << 20, Period: sandbox.DefaultPeriod,
+			Quota: time.Duration(spec.Processors) * sandbox.DefaultPeriod, Pids: spec.Processes}
+		if s.group, err = w.groups.Create("run", share); err != nil {
 			return nil, err
 		}
 	}
@@ -213,7 +216,7 @@ func umask() int {
 // together, and where none bounds their number a limit of their user does.
 func (w *Workspaces) limits(spec sandbox.Workspace) []rlimit {
 	list := []rlimit{{unix.RLIMIT_CORE, 1}, atMost(unix.RLIMIT_NOFILE, workspaceFiles), {unix.RLIMIT_MSGQUEUE, 0}}
-	if up, _ := w.groups.walls(); !slices.Contains(up, posture.WallPids) {
+	if up, _ := w.groups.Walls(); !slices.Contains(up, posture.WallPids) {
 		list = append(list, atMost(unix.RLIMIT_NPROC, uint64(spec.Processes)))
 	}
 	return list
@@ -312,7 +315,7 @@ func specFile(root *workroot.Root) (*os.File, error) {
 func (s *workspace) begin(o *workspaceOrder) (err error) {
 	var doors []int
 	if s.group != nil {
-		doors = s.group.entrances()
+		doors = s.group.Entrances()
 	}
 	o.doors = len(doors)
 	if s.plan, err = o.plan(); err != nil {
@@ -450,9 +453,9 @@ func (s *workspace) halted() bool {
 // limit took does not end the others.
 func (s *workspace) ended(res *posture.Result, whole bool) {
 	status := unix.WaitStatus(binary.LittleEndian.Uint32(s.tape[s.plan.status:]))
-	taken := s.used.oomKills
+	taken := s.used.OOMKills
 	if taken > 0 && whole && status.Signal() != unix.SIGKILL {
-		s.used.oomKills = 0
+		s.used.OOMKills = 0
 		res.Stderr = fmt.Appendf(res.Stderr, "%d processes were killed: memory limit exceeded\n", taken)
 	}
 	s.verdict(res, whole)
@@ -562,22 +565,12 @@ func (s *workspace) free() {
 
 // renamed makes a user namespace in which only the owner is another.
 func renamed(uid, gid uint32) (int, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	p, err := bystander.StartInUserNamespace()
 	if err != nil {
 		return -1, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	args := intoArgs{flags: unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD), ours: uintptr(ends[0]), theirs: uintptr(ends[1])}
-	pid, e := forkBystander(&args)
-	unix.Close(ends[1])
-	if e != 0 {
-		unix.Close(ends[0])
-		return -1, e
-	}
-	p := &bystander{pid: pid, hold: ends[0]}
-	defer p.end()
-	dir := "/proc/" + strconv.Itoa(pid)
+	defer p.End()
+	dir := "/proc/" + strconv.Itoa(p.PID)
 	for file, id := range map[string]uint32{"uid_map": uid, "gid_map": gid} {
 		if err := os.WriteFile(dir+"/"+file, []byte(swap(id)), 0); err != nil {
 			return -1, err

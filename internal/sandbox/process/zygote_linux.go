@@ -70,7 +70,7 @@ func (t *Tier) newNursery(l language.Language, root string) *nursery {
 		if err != nil {
 			return nil, err
 		}
-		if err = t.groups.admit(z.cmd.Process.Pid); err == nil {
+		if err = t.groups.Admit(z.cmd.Process.Pid); err == nil {
 			err = z.ping()
 		}
 		if err != nil {

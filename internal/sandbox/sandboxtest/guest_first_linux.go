@@ -94,12 +94,12 @@ func UnifyGroups() error {
 	return os.WriteFile(top+"/cgroup.subtree_control", []byte("+cpu +memory +pids"), 0)
 }
 
-// PlayScene starts this program's tests of the pattern, as attr says, and says
-// what came of them.
-func PlayScene(name, pattern string, attr *os.ProcAttr) error {
+// PlayScene starts the tests of the pattern in a test program, such as GuestSelf, as attr
+// says, and prints the result.
+func PlayScene(name, program, pattern string, attr *os.ProcAttr) error {
 	fmt.Println(saysScene + name)
 	attr.Dir, attr.Files = "/tmp", []*os.File{nil, os.Stdout, os.Stdout}
-	p, err := os.StartProcess(GuestSelf, []string{GuestSelf, "-test.v", "-test.timeout=4m", "-test.run=" + pattern}, attr)
+	p, err := os.StartProcess(program, []string{program, "-test.v", "-test.timeout=4m", "-test.run=" + pattern}, attr)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

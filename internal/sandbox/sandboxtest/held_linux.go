@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -168,8 +169,7 @@ func Below(pid int) []int {
 
 // stat is the state of a process, and its parent; 0 where it has gone.
 func stat(dir string) (state string, parent int) {
-	b, err := os.ReadFile(filepath.Join(dir, "stat"))
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // its name may have anything in it
+	f, err := procstat.ReadFields(dir, "")
 	if err != nil || len(f) < 2 {
 		return "", 0
 	}

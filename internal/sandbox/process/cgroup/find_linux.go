@@ -1,9 +1,8 @@
-package process
+package cgroup
 
 import (
 	"errors"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,20 +13,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
-// findGroups looks for control groups below this process's own, and tries each
+// Find looks for control groups below this process's own, and tries each
 // limit on a group with a process in it. What does not work is down, with the
-// reason; the function itself never fails.
-func findGroups() *cgroups { return findGroupsIn("/proc") }
-
-func findGroupsIn(proc string) *cgroups {
-	c := &cgroups{down: map[posture.Wall]lack{}}
+// reason; the function itself never fails. proc is the directory of procfs, and launcher
+// the user of launchers if Holdfast is root.
+func Find(proc string, launcher int) *Groups {
+	c := &Groups{down: map[posture.Wall]Lack{}, launcher: launcher}
 	c.seq.Store(uint64(time.Now().UnixNano())) // so that two of one process do not meet
 	name, err := supervisorName(proc)
 	if err != nil {
-		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, lack{err.Error(), "Holdfast needs /proc to find its control group"})
+		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, Lack{err.Error(), "Holdfast needs /proc to find its control group"})
 		return c
 	}
 	for _, b := range c.locate(proc, name) {
@@ -44,8 +44,22 @@ func findGroupsIn(proc string) *cgroups {
 	return c
 }
 
+// NewUntried returns groups below the version 2 directory base with one controller, whose
+// limit is not tried. It is for tests: in a plain directory no limit can be set.
+func NewUntried(base, controller string) (*Groups, error) {
+	name, err := supervisorName("/proc")
+	if err != nil {
+		return nil, err
+	}
+	b := &branch{v2: true, base: base, name: name, controllers: []string{controller}, fd: -1}
+	if err := b.open(); err != nil {
+		return nil, err
+	}
+	return &Groups{branches: []*branch{b}}, nil
+}
+
 // lose marks the walls of controllers as down.
-func (c *cgroups) lose(controllers []string, l lack) {
+func (c *Groups) lose(controllers []string, l Lack) {
 	for _, ctl := range controllers {
 		w, ok := wallOf(ctl)
 		if _, lost := c.down[w]; ok && !lost {
@@ -54,19 +68,19 @@ func (c *cgroups) lose(controllers []string, l lack) {
 	}
 }
 
-// lack is why a wall is down here, and what to do about it, which may be empty.
-type lack struct{ why, advice string }
+// Lack is why a wall is down here, and what to do about it, which may be empty.
+type Lack struct{ Why, Advice string }
 
 // Error returns both.
-func (l lack) Error() string {
-	if l.advice == "" {
-		return l.why
+func (l Lack) Error() string {
+	if l.Advice == "" {
+		return l.Why
 	}
-	return l.why + "; " + l.advice
+	return l.Why + "; " + l.Advice
 }
 
 // drop takes the failed controllers out of a branch.
-func (c *cgroups) drop(b *branch, failed map[string]error) {
+func (c *Groups) drop(b *branch, failed map[string]error) {
 	for ctl, err := range failed {
 		c.lose([]string{ctl}, b.lackFor(err))
 		b.controllers = slices.DeleteFunc(b.controllers, func(have string) bool { return have == ctl })
@@ -74,11 +88,11 @@ func (c *cgroups) drop(b *branch, failed map[string]error) {
 }
 
 // lackFor returns why a branch's limit does not hold.
-func (b *branch) lackFor(err error) lack {
+func (b *branch) lackFor(err error) Lack {
 	if b.v2 {
-		return lack{err.Error(), v2Advice(err)}
+		return Lack{err.Error(), v2Advice(err)}
 	}
-	return lack{err.Error(), v1Advice(err)}
+	return Lack{err.Error(), v1Advice(err)}
 }
 
 const namePrefix = "holdfast-"
@@ -95,17 +109,14 @@ func supervisorName(proc string) (string, error) {
 
 // startTime is when a process started, in the kernel's ticks since it booted.
 func startTime(proc, pid string) (string, error) {
-	stat, err := os.ReadFile(filepath.Join(proc, pid, "stat"))
+	fields, err := procstat.ReadFields(proc, pid)
 	if err != nil {
 		return "", err
 	}
-	// The name in parentheses may hold anything; the 22nd field is the 20th
-	// behind it.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 20 {
 		return "", fmt.Errorf("%s has no start time", filepath.Join(proc, pid, "stat"))
 	}
-	return fields[19], nil
+	return fields[19], nil // field 22 of proc_pid_stat(5)
 }
 
 // membership is one line of /proc/PID/cgroup.
@@ -184,11 +195,11 @@ func (m groupMount) under(path string) (string, bool) {
 
 // locate finds each controller's hierarchy and makes a branch of each; a
 // controller that has none is lost.
-func (c *cgroups) locate(proc, name string) []*branch {
+func (c *Groups) locate(proc, name string) []*branch {
 	members, err1 := os.ReadFile(filepath.Join(proc, "self/cgroup"))
 	mounts, err2 := os.ReadFile(filepath.Join(proc, "self/mountinfo"))
 	if err := errors.Join(err1, err2); err != nil {
-		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, lack{err.Error(), "Holdfast needs /proc to find its control group"})
+		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, Lack{err.Error(), "Holdfast needs /proc to find its control group"})
 		return nil
 	}
 	all, at := parseMemberships(string(members)), parseGroupMounts(string(mounts))
@@ -196,9 +207,9 @@ func (c *cgroups) locate(proc, name string) []*branch {
 	for _, ctl := range []string{ctlMemory, ctlCPU, ctlAcct, ctlPids} {
 		v2, dir, err := placeOf(all, at, ctl, name)
 		if err != nil {
-			l, ok := errors.AsType[lack](err)
+			l, ok := errors.AsType[Lack](err)
 			if !ok {
-				l = lack{why: err.Error()}
+				l = Lack{Why: err.Error()}
 			}
 			c.lose([]string{ctl}, l)
 			continue
@@ -208,7 +219,7 @@ func (c *cgroups) locate(proc, name string) []*branch {
 		}
 		i := slices.IndexFunc(branches, func(b *branch) bool { return b.base == dir })
 		if i < 0 {
-			branches = append(branches, &branch{v2: v2, base: dir, name: name, fd: -1})
+			branches = append(branches, &branch{v2: v2, base: dir, name: name, launcher: c.launcher, fd: -1})
 			i = len(branches) - 1
 		}
 		branches[i].controllers = append(branches[i].controllers, ctl)
@@ -221,7 +232,7 @@ func placeOf(all []membership, mounts []groupMount, ctl, name string) (v2 bool, 
 	m, v1 := memberOf(all, ctl)
 	if !v1 {
 		if m, v2 = memberOf(all, ""); !v2 {
-			return false, "", lack{"this kernel has no control group for " + ctl, "boot a kernel that has, without cgroup_disable"}
+			return false, "", Lack{"this kernel has no control group for " + ctl, "boot a kernel that has, without cgroup_disable"}
 		}
 	}
 	for _, mount := range mounts {
@@ -238,7 +249,7 @@ func placeOf(all []membership, mounts []groupMount, ctl, name string) (v2 bool, 
 		dir = aboveLeaf(dir, name)
 		return true, dir, offers(dir, ctl)
 	}
-	return false, "", lack{fmt.Sprintf("the control group for %s (%s) is not in any mount here", ctl, m.path),
+	return false, "", Lack{fmt.Sprintf("the control group for %s (%s) is not in any mount here", ctl, m.path),
 		"mount /sys/fs/cgroup, in a container with a private cgroup namespace"}
 }
 
@@ -249,7 +260,7 @@ func offers(dir, ctl string) error {
 		return err
 	}
 	if ctl != ctlAcct && !slices.Contains(strings.Fields(have), ctl) {
-		return lack{fmt.Sprintf("%s/cgroup.controllers does not name %s: it is not handed down to this group", dir, ctl),
+		return Lack{fmt.Sprintf("%s/cgroup.controllers does not name %s: it is not handed down to this group", dir, ctl),
 			"start Holdfast by " + scopeCommand}
 	}
 	return nil
@@ -285,9 +296,9 @@ func sameDir(fd int, path string) bool {
 	return unix.Fstat(fd, &a) == nil && unix.Stat(path, &b) == nil && a.Ino == b.Ino && a.Dev == b.Dev
 }
 
-// sweep takes away the groups of supervisors that died, with what still runs in
-// them, and says how many groups those were.
-func (c *cgroups) sweep() (removed int) {
+// Sweep removes the groups of supervisors that died, with what still runs in
+// them, and returns how many groups those were.
+func (c *Groups) Sweep() (removed int) {
 	gone := map[string]bool{}
 	for _, b := range c.branches {
 		entries, err := os.ReadDir(b.base)

@@ -1,4 +1,4 @@
-package process
+package cgroup
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/procstat"
 )
 
 // errShared: the group is not this process's and its kin's alone.
@@ -105,7 +107,7 @@ func isKin(pid string) bool {
 		if err == nil && os.SameFile(self, exe) {
 			return true
 		}
-		n = parent(n)
+		n = procstat.FindParent(n)
 	}
 	return false
 }

@@ -1,4 +1,4 @@
-package process
+package hostlimit
 
 import (
 	"bytes"
@@ -24,17 +24,17 @@ type hostLimit struct {
 	least    uint64 // below it no run is begun; 0 where none can be told ahead
 }
 
-// hostLimits are those that a run meets. A tape is a file in memory for FSIZE,
-// and each seat that waits has one mapped for AS.
-func hostLimits(memoryMB int64, own func(resource int) uint64) []hostLimit {
+// hostLimits are those that a run meets. A tape of fileBytes is a file in memory for
+// FSIZE, and each seat that waits has one mapped for AS.
+func hostLimits(memoryMB int64, fileBytes uint64, own func(resource int) uint64) []hostLimit {
 	core := uint64(0)
 	if own(unix.RLIMIT_CORE) == 0 && coresArePiped() { // asked for each run: the file is only read where it matters
-		core = 1 // see coreLimit
+		core = 1 // see coreLimit of package process
 	}
 	return []hostLimit{
 		{unix.RLIMIT_CORE, "CORE", "bytes of a core file, which this machine hands to a program", "-c", 1, "", core},
 		{unix.RLIMIT_NOFILE, "NOFILE", "open files", "-n", 1, "", sandbox.OpenFiles},
-		{unix.RLIMIT_FSIZE, "FSIZE", "bytes in a file", "-f", 1 << 10, " KB", tapeSize},
+		{unix.RLIMIT_FSIZE, "FSIZE", "bytes in a file", "-f", 1 << 10, " KB", fileBytes},
 		{unix.RLIMIT_AS, "AS", "bytes of address space", "-v", 1 << 10, " KB", 2 << 30},
 		{unix.RLIMIT_DATA, "DATA", "bytes of private memory", "-d", 1 << 10, " KB", uint64(memoryMB) << 20},
 		{unix.RLIMIT_NPROC, "NPROC", "processes and threads of its user", "-u", 1, "", 0},
@@ -61,11 +61,11 @@ func ownLimit(resource int) uint64 {
 	return l.Cur
 }
 
-// roomFor refuses a run for which a limit of Holdfast's own leaves too little, and
-// says which, what it is and what is needed.
-func roomFor(memoryMB int64, own func(resource int) uint64) error {
-	for _, l := range hostLimits(memoryMB, own) {
-		if have := own(l.resource); have < l.least {
+// CheckRoom refuses a run for which a limit of Holdfast's own leaves too little, and
+// names the limit, its value and the value that is needed. fileBytes is the size of its tape.
+func CheckRoom(memoryMB int64, fileBytes uint64) error {
+	for _, l := range hostLimits(memoryMB, fileBytes, ownLimit) {
+		if have := ownLimit(l.resource); have < l.least {
 			return &holdfast.Error{Kind: holdfast.KindSpawn,
 				Why:  fmt.Sprintf("Holdfast was started with RLIMIT_%s (%s) at %s, and a run needs %s", l.name, l.of, l.amount(have), l.amount(l.least)),
 				Hint: fmt.Sprintf("start it where `ulimit %s` is at least %d, or in a systemd unit with Limit%s=%d", l.flag, l.least/l.unit, l.name, l.least)}
@@ -78,12 +78,14 @@ func (l hostLimit) amount(n uint64) string {
 	return strconv.FormatUint(n/l.unit, 10) + l.unitName
 }
 
-// shortage says what the host has run out of, by the error of a call, and what
-// to do; "" where the error says nothing of that. Where a limit of Holdfast's
-// own may be what was reached, it stands there with its value.
-func shortage(err error, own func(resource int) uint64) string {
+// FindShortage returns what the host has run out of, by the error of a call, and what
+// to do; "" if the error says nothing of that. If a limit of Holdfast's own may have
+// been reached, it is named with its value.
+func FindShortage(err error) string { return findShortage(err, ownLimit) }
+
+func findShortage(err error, own func(resource int) uint64) string {
 	limit := func(resource int, otherwise string) string {
-		for _, l := range hostLimits(0, own) {
+		for _, l := range hostLimits(0, 0, own) {
 			if have := own(resource); l.resource == resource && have != unix.RLIM_INFINITY {
 				return fmt.Sprintf("RLIMIT_%s (%s) is %s for Holdfast (`ulimit %s`): raise it, or %s", l.name, l.of, l.amount(have), l.flag, otherwise)
 			}
@@ -108,3 +110,16 @@ func shortage(err error, own func(resource int) uint64) string {
 	}
 	return ""
 }
+
+// SeeDoctor is the cause of an error whose hint only names `holdfast doctor`, which is
+// no advice there.
+type SeeDoctor struct{ Cause error } // Cause may be nil
+
+func (e SeeDoctor) Error() string {
+	if e.Cause == nil {
+		return "see `holdfast doctor`"
+	}
+	return e.Cause.Error()
+}
+
+func (e SeeDoctor) Unwrap() error { return e.Cause }

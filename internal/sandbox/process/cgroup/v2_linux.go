@@ -1,4 +1,4 @@
-package process
+package cgroup
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Leaves below the directory of one supervisor: a version 2 group that shares
@@ -26,18 +28,18 @@ const adviceUnknown = "the kernel's answer above is all that is known"
 const scopeCommand = "`systemd-run --user --scope -p Delegate=yes holdfast ...` (as root without --user)"
 
 // setV2 sets one controller's limit.
-func setV2(d ctlDir, ctl string, s share) error {
+func setV2(d ctlDir, ctl string, s sandbox.Share) error {
 	switch ctl {
 	case ctlMemory:
-		if err := d.write("memory.max", strconv.FormatInt(s.memory, 10)); err != nil {
+		if err := d.write("memory.max", strconv.FormatInt(s.Memory, 10)); err != nil {
 			return err
 		}
 		// Neither is there without swap, or before Linux 4.19.
 		return errors.Join(unlessMissing(d.write("memory.swap.max", "0")), unlessMissing(d.write("memory.oom.group", "1")))
 	case ctlCPU:
-		return d.write("cpu.max", fmt.Sprintf("%d %d", s.quota.Microseconds(), s.period.Microseconds()))
+		return d.write("cpu.max", fmt.Sprintf("%d %d", s.Quota.Microseconds(), s.Period.Microseconds()))
 	case ctlPids:
-		return d.write("pids.max", strconv.Itoa(s.pids))
+		return d.write("pids.max", strconv.Itoa(s.Pids))
 	}
 	return nil
 }
@@ -50,7 +52,7 @@ func unlessMissing(err error) error {
 }
 
 // readV2 adds what one controller knows to u.
-func readV2(d ctlDir, ctl string, u *groupUsage) error {
+func readV2(d ctlDir, ctl string, u *Usage) error {
 	switch ctl {
 	case ctlMemory:
 		return readMemoryV2(d, u)
@@ -59,7 +61,7 @@ func readV2(d ctlDir, ctl string, u *groupUsage) error {
 		if err != nil {
 			return err
 		}
-		for key, to := range map[string]*time.Duration{"user_usec": &u.user, "system_usec": &u.system, "throttled_usec": &u.throttled} {
+		for key, to := range map[string]*time.Duration{"user_usec": &u.User, "system_usec": &u.System, "throttled_usec": &u.Throttled} {
 			n, _ := valueOf(text, key)
 			*to = time.Duration(n) * time.Microsecond
 		}
@@ -67,19 +69,19 @@ func readV2(d ctlDir, ctl string, u *groupUsage) error {
 	return nil
 }
 
-func readMemoryV2(d ctlDir, u *groupUsage) error {
+func readMemoryV2(d ctlDir, u *Usage) error {
 	peak, err := d.number("memory.peak")
 	if unlessMissing(err) != nil {
 		return err
 	}
-	u.peak = peak
+	u.Peak = peak
 	text, err := d.read("memory.events")
 	if err != nil {
 		return err
 	}
-	u.oomKills, _ = valueOf(text, "oom_kill")
+	u.OOMKills, _ = valueOf(text, "oom_kill")
 	if text, err = d.read("memory.stat"); err == nil {
-		u.majorFaults, _ = valueOf(text, "pgmajfault")
+		u.MajorFaults, _ = valueOf(text, "pgmajfault")
 	}
 	return err
 }
@@ -128,10 +130,10 @@ func aboveLeaf(dir, name string) string {
 	return dir
 }
 
-// admit moves a launcher into a leaf of its own, from where it may clone
+// Admit moves a launcher into a leaf of its own, from where it may clone
 // processes into groups: that takes the right to write to the group that both
-// lie in. It is slow (see entrances), and done once for each launcher.
-func (c *cgroups) admit(pid int) error {
+// lie in. It is slow (see Entrances), and done once for each launcher.
+func (c *Groups) Admit(pid int) error {
 	for _, b := range c.branches {
 		if !b.v2 {
 			continue
@@ -144,7 +146,7 @@ func (c *cgroups) admit(pid int) error {
 		if err := leaf.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return cgroupError(err, "the launcher could not be put into its control group: %v", err)
 		}
-		if err := letLauncherIn(b.fd, path); err != nil {
+		if err := b.letLauncherIn(b.fd, path); err != nil {
 			return cgroupError(err, "the launcher could not be let into control groups: %v", err)
 		}
 	}
@@ -153,11 +155,11 @@ func (c *cgroups) admit(pid int) error {
 
 // letLauncherIn lets the launcher, which as root's is another user, start
 // processes in the group. No workload sees the file that this opens.
-func letLauncherIn(dir int, path string) error {
+func (b *branch) letLauncherIn(dir int, path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	if err := unix.Fchownat(dir, "cgroup.procs", hostUser, -1, 0); err != nil {
+	if err := unix.Fchownat(dir, "cgroup.procs", b.launcher, -1, 0); err != nil {
 		return &fs.PathError{Op: "chown", Path: path + "/cgroup.procs", Err: err}
 	}
 	return nil
@@ -165,10 +167,10 @@ func letLauncherIn(dir int, path string) error {
 
 // letLauncherIn lets the launcher start processes in the group's version 2
 // directory, where there is one.
-func (g *group) letLauncherIn() error {
+func (g *Group) letLauncherIn() error {
 	for _, at := range g.at {
 		if at.b.v2 {
-			return letLauncherIn(g.dir, at.d.path)
+			return at.b.letLauncherIn(g.dir, at.d.path)
 		}
 	}
 	return nil

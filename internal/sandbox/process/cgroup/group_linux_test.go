@@ -1,4 +1,4 @@
-package process
+package cgroup
 
 import (
 	"bufio"
@@ -20,15 +20,20 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/bystander"
 )
+
+// launcherUser is who launchers are in these tests where they run as root.
+const launcherUser = 2_013_265_920
 
 // groupsHere are the machine's, or the test is skipped where a wall that it
 // needs is down.
-func groupsHere(t testing.TB, need ...posture.Wall) *cgroups {
+func groupsHere(t testing.TB, need ...posture.Wall) *Groups {
 	t.Helper()
-	c := findGroups()
-	t.Cleanup(func() { c.close() })
-	up, down := c.walls()
+	c := Find("/proc", launcherUser)
+	t.Cleanup(func() { c.Close() })
+	up, down := c.Walls()
 	for _, w := range need {
 		if !slices.Contains(up, w) {
 			t.Skipf("%s: %s", w, down[w])
@@ -37,8 +42,8 @@ func groupsHere(t testing.TB, need ...posture.Wall) *cgroups {
 	return c
 }
 
-func usual() share {
-	return share{memory: 64 << 20, period: 100 * time.Millisecond, quota: 100 * time.Millisecond, pids: 32}
+func usual() sandbox.Share {
+	return sandbox.Share{Memory: 64 << 20, Period: 100 * time.Millisecond, Quota: 100 * time.Millisecond, Pids: 32}
 }
 
 // TestGroupChild is no test: it is the process that the tests here put into
@@ -74,8 +79,8 @@ func TestGroupChild(t *testing.T) {
 		}
 		fmt.Println("bred", started)
 	case "supervise":
-		c := findGroups()
-		g, err := c.create("orphan", usual())
+		c := Find("/proc", launcherUser)
+		g, err := c.Create("orphan", usual())
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -112,7 +117,7 @@ func startChild(t testing.TB, what string, attr *syscall.SysProcAttr) *child {
 
 // place moves the process pid, with all its threads, into the group, as
 // nothing but a test does: runs are born in theirs, or enter by themselves.
-func (g *group) place(pid int) error {
+func (g *Group) place(pid int) error {
 	for _, at := range g.at {
 		if err := at.d.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return cgroupError(err, "the process could not be put into its control group: %v", err)
@@ -125,9 +130,9 @@ func (c *child) tell() { io.WriteString(c.in, "\n") }
 
 // runIn runs a child in a group with the share, and returns what it used, what
 // it said and how it ended.
-func runIn(t *testing.T, c *cgroups, what string, s share) (groupUsage, string, error) {
+func runIn(t *testing.T, c *Groups, what string, s sandbox.Share) (Usage, string, error) {
 	t.Helper()
-	g, err := c.create(what, s)
+	g, err := c.Create(what, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +143,11 @@ func runIn(t *testing.T, c *cgroups, what string, s share) (groupUsage, string, 
 	p.tell()
 	said, _ := io.ReadAll(p.out)
 	ended := p.cmd.Wait()
-	u, err := g.usage()
+	u, err := g.ReadUsage()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(g.kill(), g.remove()); err != nil {
+	if err := errors.Join(g.Kill(), g.Remove()); err != nil {
 		t.Fatal(err)
 	}
 	return u, string(said), ended
@@ -160,13 +165,13 @@ func TestMemoryLimitKills(t *testing.T) {
 	if !errors.As(ended, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("the child ended by %v and said %q, want a SIGKILL", ended, said)
 	}
-	if u.oomKills < 1 || u.peak > s.memory+forced || u.peak != 0 && u.peak < s.memory/2 {
-		t.Errorf("usage %+v, want a kill and a peak just below %d", u, s.memory)
+	if u.OOMKills < 1 || u.Peak > s.Memory+forced || u.Peak != 0 && u.Peak < s.Memory/2 {
+		t.Errorf("usage %+v, want a kill and a peak just below %d", u, s.Memory)
 	}
 	// The twin: with room enough the same program ends by itself.
-	s.memory = 4 << 30 // the race detector keeps several bytes of its own for each
+	s.Memory = 4 << 30 // the race detector keeps several bytes of its own for each
 	u, said, ended = runIn(t, c, "eat", s)
-	if ended != nil || said != "ate 256\n" || u.oomKills != 0 || u.peak != 0 && (u.peak < 256<<20 || u.peak > s.memory) {
+	if ended != nil || said != "ate 256\n" || u.OOMKills != 0 || u.Peak != 0 && (u.Peak < 256<<20 || u.Peak > s.Memory) {
 		t.Errorf("with 4 GB: %v %q %+v", ended, said, u)
 	}
 }
@@ -175,7 +180,7 @@ func TestCPUQuotaThrottles(t *testing.T) {
 	t.Parallel()
 	c := groupsHere(t, posture.WallCPU)
 	s := usual()
-	s.period, s.quota = 50*time.Millisecond, 2*time.Millisecond
+	s.Period, s.Quota = 50*time.Millisecond, 2*time.Millisecond
 	began := time.Now()
 	u, _, ended := runIn(t, c, "burn", s)
 	took := time.Since(began)
@@ -184,11 +189,11 @@ func TestCPUQuotaThrottles(t *testing.T) {
 	}
 	// Beyond its share, the start before it was placed and some periods of slack
 	// are allowed for.
-	if used := u.user + u.system; used < 5*time.Millisecond || used > took*2/50+200*time.Millisecond || u.throttled == 0 {
-		t.Errorf("used %v and was throttled for %v", used, u.throttled)
+	if used := u.User + u.System; used < 5*time.Millisecond || used > took*2/50+200*time.Millisecond || u.Throttled == 0 {
+		t.Errorf("used %v and was throttled for %v", used, u.Throttled)
 	}
-	if u, _, _ = runIn(t, c, "burn", share{memory: s.memory, pids: s.pids, period: s.period, quota: 2 * s.period}); u.throttled > 200*time.Millisecond {
-		t.Errorf("with two cores it was throttled for %v", u.throttled)
+	if u, _, _ = runIn(t, c, "burn", sandbox.Share{Memory: s.Memory, Pids: s.Pids, Period: s.Period, Quota: 2 * s.Period}); u.Throttled > 200*time.Millisecond {
+		t.Errorf("with two cores it was throttled for %v", u.Throttled)
 	}
 }
 
@@ -204,7 +209,7 @@ func TestPidsLimitStopsForks(t *testing.T) {
 func TestUsageAgreesWithRusage(t *testing.T) {
 	t.Parallel()
 	c := groupsHere(t, posture.WallCPU)
-	g, err := c.create("agree", share{memory: 64 << 20, pids: 32, period: 100 * time.Millisecond, quota: 200 * time.Millisecond})
+	g, err := c.Create("agree", sandbox.Share{Memory: 64 << 20, Pids: 32, Period: 100 * time.Millisecond, Quota: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,11 +219,11 @@ func TestUsageAgreesWithRusage(t *testing.T) {
 	}
 	p.tell()
 	p.cmd.Wait()
-	u, err := g.usage()
-	if err := errors.Join(err, g.remove()); err != nil {
+	u, err := g.ReadUsage()
+	if err := errors.Join(err, g.Remove()); err != nil {
 		t.Fatal(err)
 	}
-	group, self := u.user+u.system, p.cmd.ProcessState.UserTime()+p.cmd.ProcessState.SystemTime()
+	group, self := u.User+u.System, p.cmd.ProcessState.UserTime()+p.cmd.ProcessState.SystemTime()
 	if d := (group - self).Abs(); d > 150*time.Millisecond {
 		t.Errorf("the group counts %v, the process %v", group, self)
 	}
@@ -226,24 +231,24 @@ func TestUsageAgreesWithRusage(t *testing.T) {
 
 func TestProcessEntersByItself(t *testing.T) {
 	c := groupsHere(t, posture.WallPids)
-	g, err := c.create("enter", usual())
+	g, err := c.Create("enter", usual())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := g.remove(); err != nil {
+		if err := g.Remove(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if len(g.entrances()) == 0 {
+	if len(g.Entrances()) == 0 {
 		t.Skip("no controller here is in version 1")
 	}
-	p, err := startBystander(-1, g.entrances())
+	p, err := bystander.Start(-1, g.Entrances())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.end()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
+	defer p.End()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,23 +266,23 @@ func TestProcessEntersByItself(t *testing.T) {
 func TestNothingIsLeftOfGroups(t *testing.T) {
 	c := groupsHere(t, posture.WallPids)
 	for i := range testrepeat.Times(500, 51) {
-		g, err := c.create("same-name", usual())
+		g, err := c.Create("same-name", usual())
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := startBystander(-1, nil)
+		p, err := bystander.Start(-1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i%50 == 0 {
-			if err := g.place(p.pid); err != nil {
+			if err := g.place(p.PID); err != nil {
 				t.Fatal(err)
 			}
-			go func() { time.Sleep(5 * time.Millisecond); p.end() }() // remove has to wait for it
+			go func() { time.Sleep(5 * time.Millisecond); p.End() }() // remove has to wait for it
 		} else {
-			p.end()
+			p.End()
 		}
-		if err := g.remove(); err != nil {
+		if err := g.Remove(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -293,7 +298,7 @@ func TestNothingIsLeftOfGroups(t *testing.T) {
 	}
 }
 
-func groupsLeft(t *testing.T, c *cgroups) (left []string) {
+func groupsLeft(t *testing.T, c *Groups) (left []string) {
 	t.Helper()
 	for _, b := range c.branches {
 		entries, err := os.ReadDir(b.base + "/" + b.name)
@@ -311,16 +316,16 @@ func groupsLeft(t *testing.T, c *cgroups) (left []string) {
 
 func TestTwoRunsOfOneName(t *testing.T) {
 	a, b := groupsHere(t, posture.WallPids), groupsHere(t, posture.WallPids)
-	var groups []*group
-	for _, c := range []*cgroups{a, b, a, b} {
-		g, err := c.create("tasks", usual())
+	var groups []*Group
+	for _, c := range []*Groups{a, b, a, b} {
+		g, err := c.Create("tasks", usual())
 		if err != nil {
 			t.Fatal(err)
 		}
 		groups = append(groups, g)
 	}
 	for _, g := range groups {
-		if err := g.remove(); err != nil {
+		if err := g.Remove(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -329,26 +334,26 @@ func TestTwoRunsOfOneName(t *testing.T) {
 func TestRemoveRefusesWhatIsBusy(t *testing.T) {
 	t.Parallel()
 	c := groupsHere(t, posture.WallPids)
-	g, err := c.create("busy", usual())
+	g, err := c.Create("busy", usual())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := startBystander(-1, nil)
+	p, err := bystander.Start(-1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.place(p.pid); err != nil {
+	if err := g.place(p.PID); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if err := g.remove(); holdfast.KindOf(err) != holdfast.KindCgroup || time.Since(start) > 2*removeWithin {
+	if err := g.Remove(); holdfast.KindOf(err) != holdfast.KindCgroup || time.Since(start) > 2*removeWithin {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
-	if err := g.kill(); err != nil {
+	if err := g.Kill(); err != nil {
 		t.Error(err)
 	}
-	p.end()
-	if err := g.remove(); err != nil {
+	p.End()
+	if err := g.Remove(); err != nil {
 		t.Error(err)
 	}
 }
@@ -358,7 +363,7 @@ func TestSweepTakesADeadSupervisorsGroups(t *testing.T) {
 	super := startChild(t, "supervise", nil)
 	super.tell()
 	line, _ := super.out.ReadString('\n')
-	if c.mode() == "v2" && strings.Contains(line, "not available") {
+	if c.Mode() == "v2" && strings.Contains(line, "not available") {
 		t.Skip("the other supervisor would share this one's group")
 	}
 	var orphan int
@@ -374,7 +379,7 @@ func TestSweepTakesADeadSupervisorsGroups(t *testing.T) {
 		return left
 	}
 	before := groups()
-	c.sweep()
+	c.Sweep()
 	if after := groups(); len(before) == 0 || !slices.Equal(before, after) {
 		t.Errorf("of one that lives: %q, and once swept %q", before, after)
 	}
@@ -385,7 +390,7 @@ func TestSweepTakesADeadSupervisorsGroups(t *testing.T) {
 	super.cmd.Wait()
 	// The lock may be held for a moment by what the supervisor has just forked.
 	for deadline := time.Now().Add(time.Minute); len(groups()) > 0 && time.Now().Before(deadline); {
-		c.sweep()
+		c.Sweep()
 	}
 	if left := groups(); len(left) > 0 {
 		t.Errorf("left: %q", left)
@@ -405,11 +410,11 @@ func TestGroupsSurviveTheirDirectoryBeingTakenAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, err := c.create("again", usual())
+	g, err := c.Create("again", usual())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.remove(); err != nil {
+	if err := g.Remove(); err != nil {
 		t.Error(err)
 	}
 }
@@ -437,9 +442,9 @@ func benchmarkGroup(b *testing.B, way string, pause time.Duration) {
 	}
 }
 
-func oneGroup(b *testing.B, c *cgroups, way string) time.Duration {
+func oneGroup(b *testing.B, c *Groups, way string) time.Duration {
 	began := time.Now()
-	g, err := c.create("bench", usual())
+	g, err := c.Create("bench", usual())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -449,24 +454,24 @@ func oneGroup(b *testing.B, c *cgroups, way string) time.Duration {
 		dir, doors = g.dir, g.doors
 	}
 	began = time.Now()
-	p, err := startBystander(dir, doors)
+	p, err := bystander.Start(dir, doors)
 	if err != nil {
 		b.Fatal(err)
 	}
 	took += time.Since(began)
 	if way == "place" {
 		began = time.Now()
-		if err := g.place(p.pid); err != nil {
+		if err := g.place(p.PID); err != nil {
 			b.Fatal(err)
 		}
 		took += time.Since(began)
 	}
-	p.end()
+	p.End()
 	began = time.Now()
-	if _, err := g.usage(); err != nil {
+	if _, err := g.ReadUsage(); err != nil {
 		b.Fatal(err)
 	}
-	if err := g.remove(); err != nil {
+	if err := g.Remove(); err != nil {
 		b.Fatal(err)
 	}
 	return took + time.Since(began)
@@ -476,32 +481,32 @@ func oneGroup(b *testing.B, c *cgroups, way string) time.Duration {
 // branch is made by hand where version 2 holds no wall here.
 func TestProcessIsBornInto(t *testing.T) {
 	b := version2Here(t)
-	c := &cgroups{branches: []*branch{b}}
-	t.Cleanup(c.close)
-	g, err := c.create("born", usual())
+	c := &Groups{branches: []*branch{b}}
+	t.Cleanup(c.Close)
+	g, err := c.Create("born", usual())
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, ok := g.dirFD()
-	if !ok || len(g.entrances()) != 0 {
-		t.Fatalf("dir %v, doors %v", ok, g.entrances())
+	dir, ok := g.Dir()
+	if !ok || len(g.Entrances()) != 0 {
+		t.Fatalf("dir %v, doors %v", ok, g.Entrances())
 	}
-	p, err := startBystander(dir, nil)
+	p, err := bystander.Start(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !isIn("/proc", p.pid, b, g.at[0].d) {
+	if !isIn("/proc", p.PID, b, g.at[0].d) {
 		t.Error("it is not in its group")
 	}
-	if err := g.kill(); err != nil {
+	if err := g.Kill(); err != nil {
 		t.Error(err)
 	}
 	var status unix.WaitStatus
-	if _, err := unix.Wait4(p.pid, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
+	if _, err := unix.Wait4(p.PID, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
 		t.Errorf("%v, status %x", err, status)
 	}
-	unix.Close(p.hold)
-	if err := g.remove(); err != nil {
+	p.End()
+	if err := g.Remove(); err != nil {
 		t.Error(err)
 	}
 }
@@ -512,7 +517,7 @@ func version2Here(t *testing.T) *branch {
 	c := groupsHere(t)
 	for _, b := range c.branches {
 		if b.v2 {
-			return &branch{v2: true, base: b.base, name: b.name, controllers: b.controllers, fd: openBranch(t, b)}
+			return &branch{v2: true, base: b.base, name: b.name, controllers: b.controllers, launcher: launcherUser, fd: openBranch(t, b)}
 		}
 	}
 	members, err1 := os.ReadFile("/proc/self/cgroup")
@@ -526,7 +531,7 @@ func version2Here(t *testing.T) *branch {
 		if !ok || !mount.v2 || !under {
 			continue
 		}
-		b := &branch{v2: true, base: dir, name: supervisorNameHere(t), fd: -1}
+		b := &branch{v2: true, base: dir, name: supervisorNameHere(t), launcher: launcherUser, fd: -1}
 		if err := b.open(); err != nil {
 			t.Skip(err)
 		}
@@ -561,20 +566,20 @@ func TestAdmittedLauncherMayStartInGroups(t *testing.T) {
 		t.Skip("a launcher of the same user needs no admission")
 	}
 	b := version2Here(t)
-	c := &cgroups{branches: []*branch{b}}
-	t.Cleanup(c.close)
-	g, err := c.create("launched", usual())
+	c := &Groups{branches: []*branch{b}}
+	t.Cleanup(c.Close)
+	g, err := c.Create("launched", usual())
 	if err != nil {
 		t.Fatal(err)
 	}
 	tryAs := func() (err error) {
 		onThread(func() {
-			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, hostUser, hostUser, hostUser); e != 0 {
+			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, launcherUser, launcherUser, launcherUser); e != 0 {
 				t.Error(e)
 			}
-			var p *bystander
-			if p, err = startBystander(g.dir, nil); err == nil {
-				p.end()
+			var p *bystander.Process
+			if p, err = bystander.Start(g.dir, nil); err == nil {
+				p.End()
 			}
 		})
 		return err
@@ -586,7 +591,7 @@ func TestAdmittedLauncherMayStartInGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.admit(os.Getpid()); err != nil {
+	if err := c.Admit(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
 	if err := tryAs(); err != nil {
@@ -599,7 +604,7 @@ func TestAdmittedLauncherMayStartInGroups(t *testing.T) {
 	if err := os.WriteFile(home+"/cgroup.procs", []byte(fmt.Sprint(os.Getpid())), 0); err != nil {
 		t.Error(err)
 	}
-	if err := g.remove(); err != nil {
+	if err := g.Remove(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package process
+package cgroup
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Recorded from running systems; TOP stands for the directory that the test
@@ -82,7 +83,7 @@ func TestEachControllerIsFoundWhereItIs(t *testing.T) {
 				write(t, filepath.Join(top, dir, "cgroup.controllers"), text)
 			}
 			proc := procWith(t, c.cgroup, strings.ReplaceAll(c.mounts, "TOP", top))
-			groups := &cgroups{down: map[posture.Wall]lack{}}
+			groups := &Groups{down: map[posture.Wall]Lack{}}
 			var got []string
 			for _, b := range groups.locate(proc, "holdfast-7-9") {
 				for _, ctl := range b.controllers {
@@ -121,7 +122,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// procWith is a /proc that holds what findGroups looks at.
+// procWith is a /proc that holds what Find looks at.
 func procWith(t *testing.T, cgroup, mounts string) string {
 	t.Helper()
 	proc := t.TempDir()
@@ -167,16 +168,16 @@ func TestNamesThatAreNotOursAreLeftAlone(t *testing.T) {
 
 // Failure predicate 003 2.1 (8) and 2.2: no control groups at all.
 func TestNoGroupsIsACgroupError(t *testing.T) {
-	for name, c := range map[string]*cgroups{
-		"no hierarchy":     findGroupsIn(procWith(t, "", "")),
-		"no /proc":         findGroupsIn(t.TempDir()),
-		"not really there": findGroupsIn(procWith(t, hybridCgroup, strings.ReplaceAll(hybridMounts, "TOP", t.TempDir()))),
+	for name, c := range map[string]*Groups{
+		"no hierarchy":     Find(procWith(t, "", ""), launcherUser),
+		"no /proc":         Find(t.TempDir(), launcherUser),
+		"not really there": Find(procWith(t, hybridCgroup, strings.ReplaceAll(hybridMounts, "TOP", t.TempDir())), launcherUser),
 	} {
-		up, down := c.walls()
-		if c.mode() != "none" || len(up) != 0 || len(down) != 3 {
-			t.Errorf("%s: %s %v %v", name, c.mode(), up, down)
+		up, down := c.Walls()
+		if c.Mode() != "none" || len(up) != 0 || len(down) != 3 {
+			t.Errorf("%s: %s %v %v", name, c.Mode(), up, down)
 		}
-		g, err := c.create("run", usual())
+		g, err := c.Create("run", usual())
 		var letter *holdfast.Error
 		if g != nil || !errors.As(err, &letter) || letter.Kind != holdfast.KindCgroup || letter.Hint == "" || !strings.Contains(letter.Why, "not available") {
 			t.Errorf("%s: %v", name, err)
@@ -188,31 +189,29 @@ func TestNoGroupsIsACgroupError(t *testing.T) {
 // directories are plain ones, in which no control file appears.
 func TestLimitThatCannotBeSetIsACgroupError(t *testing.T) {
 	for ctl, file := range map[string]string{ctlMemory: "memory.max", ctlCPU: "cpu.max", ctlPids: "pids.max"} {
-		base := t.TempDir()
-		b := &branch{v2: true, base: base, name: "holdfast-7-9", controllers: []string{ctl}, fd: -1}
-		if err := b.open(); err != nil {
+		c, err := NewUntried(t.TempDir(), ctl)
+		if err != nil {
 			t.Fatal(err)
 		}
-		c := &cgroups{branches: []*branch{b}}
-		g, err := c.create("run", usual())
+		g, err := c.Create("run", usual())
 		if g != nil || holdfast.KindOf(err) != holdfast.KindCgroup || !strings.Contains(err.Error(), file) || !errors.Is(err, unix.ENOENT) {
 			t.Errorf("%s: %v", ctl, err)
 		}
-		if left, _ := os.ReadDir(base + "/" + b.name); len(left) > 0 {
+		if left, _ := os.ReadDir(c.Homes()[0]); len(left) > 0 {
 			t.Errorf("%s: left %v", ctl, left)
 		}
-		c.close()
+		c.Close()
 	}
 }
 
 // The same, of the kernel's own refusal.
 func TestLimitThatTheKernelRefusesIsACgroupError(t *testing.T) {
-	for w, s := range map[posture.Wall]share{
-		posture.WallCPU:  {memory: 64 << 20, pids: 4, period: 100 * time.Millisecond, quota: 10 * time.Microsecond},
-		posture.WallPids: {memory: 64 << 20, pids: 1 << 40, period: 100 * time.Millisecond, quota: 100 * time.Millisecond},
+	for w, s := range map[posture.Wall]sandbox.Share{
+		posture.WallCPU:  {Memory: 64 << 20, Pids: 4, Period: 100 * time.Millisecond, Quota: 10 * time.Microsecond},
+		posture.WallPids: {Memory: 64 << 20, Pids: 1 << 40, Period: 100 * time.Millisecond, Quota: 100 * time.Millisecond},
 	} {
 		c := groupsHere(t, w)
-		g, err := c.create("run", s)
+		g, err := c.Create("run", s)
 		if g != nil || holdfast.KindOf(err) != holdfast.KindCgroup || !strings.Contains(err.Error(), string(w)+".") || !errors.Is(err, unix.EINVAL) {
 			t.Errorf("%s: %v", w, err)
 		}
@@ -225,11 +224,11 @@ func TestLimitThatTheKernelRefusesIsACgroupError(t *testing.T) {
 func TestNamesAndSharesThatCannotBe(t *testing.T) {
 	c := groupsHere(t, posture.WallPids)
 	for _, id := range []string{"", "..", "a/b", "a\nb", strings.Repeat("a", maxGroupID+1)} {
-		if _, err := c.create(id, usual()); holdfast.KindOf(err) != holdfast.KindCgroup {
+		if _, err := c.Create(id, usual()); holdfast.KindOf(err) != holdfast.KindCgroup {
 			t.Errorf("%.20q: %v", id, err)
 		}
 	}
-	if _, err := c.create("zero", share{}); holdfast.KindOf(err) != holdfast.KindCgroup {
+	if _, err := c.Create("zero", sandbox.Share{}); holdfast.KindOf(err) != holdfast.KindCgroup {
 		t.Errorf("an empty share: %v", err)
 	}
 	if left := groupsLeft(t, c); len(left) > 0 {
@@ -272,13 +271,13 @@ func TestReadOnlyHierarchyIsToldOf(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		ro := findGroups()
-		defer ro.close()
-		_, down := ro.walls()
+		ro := Find("/proc", launcherUser)
+		defer ro.Close()
+		_, down := ro.Walls()
 		if why := down[posture.WallMemory].Error(); !strings.Contains(why, "read-only") || !strings.Contains(why, "mount /sys/fs/cgroup for writing") {
 			t.Errorf("memory: %q", why)
 		}
-		if c.mode() == "v1" && len(down) != 1 {
+		if c.Mode() == "v1" && len(down) != 1 {
 			t.Errorf("others are down with it: %v", down)
 		}
 	})
@@ -286,7 +285,7 @@ func TestReadOnlyHierarchyIsToldOf(t *testing.T) {
 
 func TestWithoutRightsTheReasonIsTold(t *testing.T) {
 	c := groupsHere(t, posture.WallMemory)
-	if os.Geteuid() != 0 || c.mode() != "v1" {
+	if os.Geteuid() != 0 || c.Mode() != "v1" {
 		t.Skip("needs root to give it up, and version 1")
 	}
 	onThread(func() {
@@ -294,12 +293,12 @@ func TestWithoutRightsTheReasonIsTold(t *testing.T) {
 			t.Error(e)
 			return
 		}
-		up, down := findGroups().walls()
+		up, down := Find("/proc", launcherUser).Walls()
 		if len(up) != 0 {
 			t.Errorf("up: %v", up)
 		}
 		for w, why := range down {
-			if !strings.Contains(why.why, "permission denied") || !strings.Contains(why.Error(), "root") {
+			if !strings.Contains(why.Why, "permission denied") || !strings.Contains(why.Error(), "root") {
 				t.Errorf("%s: %q", w, why)
 			}
 		}
@@ -312,7 +311,7 @@ func TestVersion2FilesAreWrittenAndRead(t *testing.T) {
 	for _, f := range []string{"memory.max", "cpu.max", "pids.max", "memory.swap.max"} { // and no memory.oom.group
 		write(t, dir+"/"+f, "")
 	}
-	s := share{memory: 256 << 20, period: 100 * time.Millisecond, quota: 150 * time.Millisecond, pids: 3}
+	s := sandbox.Share{Memory: 256 << 20, Period: 100 * time.Millisecond, Quota: 150 * time.Millisecond, Pids: 3}
 	for _, ctl := range []string{ctlMemory, ctlCPU, ctlPids} {
 		if err := setV2(d, ctl, s); err != nil {
 			t.Error(err)
@@ -327,11 +326,11 @@ func TestVersion2FilesAreWrittenAndRead(t *testing.T) {
 	write(t, dir+"/memory.events", "low 0\nhigh 0\nmax 31\noom 2\noom_kill 1\noom_group_kill 1\n")
 	write(t, dir+"/memory.stat", "anon 4096\npgfault 99\npgmajfault 7\n")
 	write(t, dir+"/cpu.stat", "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnr_periods 4\nnr_throttled 2\nthrottled_usec 250\n")
-	var u groupUsage
+	var u Usage
 	if err := errors.Join(readV2(d, ctlMemory, &u), readV2(d, ctlCPU, &u), readV2(d, ctlPids, &u)); err != nil {
 		t.Fatal(err)
 	}
-	want := groupUsage{peak: 12345678, user: time.Millisecond, system: 500 * time.Microsecond, oomKills: 1, majorFaults: 7, throttled: 250 * time.Microsecond}
+	want := Usage{Peak: 12345678, User: time.Millisecond, System: 500 * time.Microsecond, OOMKills: 1, MajorFaults: 7, Throttled: 250 * time.Microsecond}
 	if u != want {
 		t.Errorf("%+v, want %+v", u, want)
 	}
@@ -348,7 +347,7 @@ func TestSharedVersion2GroupIsLeftAsItIs(t *testing.T) {
 	}
 	defer b.close()
 	failed := b.handDown()
-	if len(failed) != 2 || !errors.Is(failed[ctlMemory], errShared) || !strings.Contains(b.lackFor(failed[ctlMemory]).advice, "Delegate=yes") {
+	if len(failed) != 2 || !errors.Is(failed[ctlMemory], errShared) || !strings.Contains(b.lackFor(failed[ctlMemory]).Advice, "Delegate=yes") {
 		t.Errorf("%v", failed)
 	}
 	if left, _ := os.ReadDir(base + "/" + b.name); len(left) > 0 {

@@ -1,4 +1,4 @@
-package process
+package bystander
 
 import (
 	"os"
@@ -18,11 +18,11 @@ func TestBystandersHoldNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	p, err := startBystander(-1, nil)
+	p, err := Start(-1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.end()
+	defer p.End()
 	to.Close()
 	from.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := from.Read(make([]byte, 1)); os.IsTimeout(err) {
@@ -39,12 +39,12 @@ func TestBystandersAtOnce(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range testrepeat.Times(50, 8) {
-					p, err := startBystander(-1, nil)
+					p, err := Start(-1, nil)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					p.end()
+					p.End()
 				}
 			})
 		}

@@ -1,4 +1,4 @@
-package process
+package cgroup
 
 import (
 	"errors"
@@ -16,23 +16,18 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/hostlimit"
 )
 
-// share is what one run may have (003 2.1, table of limits).
-type share struct {
-	memory        int64         // bytes, with swap and the pages of its scratch
-	period, quota time.Duration // processor time: quota in each period, 1 ms to 1 s
-	pids          int           // processes and threads together
-}
-
-// groupUsage is what a group has used. A figure that the kernel does not keep
+// Usage is what a group has used. A figure that the kernel does not keep
 // is 0.
-type groupUsage struct {
-	peak         int64 // bytes; 0 on version 2 before Linux 5.19
-	user, system time.Duration
-	oomKills     int64
-	majorFaults  int64
-	throttled    time.Duration
+type Usage struct {
+	Peak         int64 // bytes; 0 on version 2 before Linux 5.19
+	User, System time.Duration
+	OOMKills     int64
+	MajorFaults  int64
+	Throttled    time.Duration
 }
 
 // The controllers that are used. cpuacct stands for the measuring of processor
@@ -57,13 +52,14 @@ func wallOf(ctl string) (posture.Wall, bool) {
 	return "", false
 }
 
-// cgroups are the places below which this process may make control groups: one
+// Groups are the places below which this process may make control groups: one
 // branch for each hierarchy. On a hybrid system each controller is used in the
 // version in which it is there. Once they are found branches and down stay as
 // they are, so that anybody may read them at any time.
-type cgroups struct {
+type Groups struct {
 	branches []*branch
-	down     map[posture.Wall]lack
+	down     map[posture.Wall]Lack
+	launcher int // the user of launchers if Holdfast is root
 	seq      atomic.Uint64
 	closed   atomic.Bool
 }
@@ -74,13 +70,14 @@ type branch struct {
 	controllers []string
 	base        string // the directory of this process's own group
 	name        string // of the directory made below base: holdfast-<pid>-<start>
+	launcher    int    // see Groups
 
 	mu sync.Mutex
 	fd int // of base/name; reopened where somebody removed it
 }
 
-// group is where one run is held to its share.
-type group struct {
+// Group is where one run is held to its share.
+type Group struct {
 	id    string
 	at    []groupDir // one for each branch
 	dir   int        // of the version 2 directory, or -1
@@ -92,9 +89,9 @@ type groupDir struct {
 	d ctlDir
 }
 
-// mode says how groups are kept: v2, v1 (also where only some controllers are
+// Mode returns how groups are kept: v2, v1 (also where only some controllers are
 // in version 1), or none.
-func (c *cgroups) mode() string {
+func (c *Groups) Mode() string {
 	mode := "none"
 	for _, b := range c.branches {
 		if !b.v2 {
@@ -105,10 +102,10 @@ func (c *cgroups) mode() string {
 	return mode
 }
 
-// walls says which of memory, cpu and pids were shown to hold, and of the others
+// Walls returns which of memory, cpu and pids were shown to hold, and for the others
 // why not and what to do about it.
-func (c *cgroups) walls() (up []posture.Wall, down map[posture.Wall]lack) {
-	down = map[posture.Wall]lack{}
+func (c *Groups) Walls() (up []posture.Wall, down map[posture.Wall]Lack) {
+	down = map[posture.Wall]Lack{}
 	for _, ctl := range []string{ctlMemory, ctlCPU, ctlPids} {
 		w, _ := wallOf(ctl)
 		if l, lost := c.down[w]; lost {
@@ -116,19 +113,27 @@ func (c *cgroups) walls() (up []posture.Wall, down map[posture.Wall]lack) {
 		} else if slices.ContainsFunc(c.branches, func(b *branch) bool { return slices.Contains(b.controllers, ctl) }) {
 			up = append(up, w)
 		} else {
-			down[w] = lack{why: "it was not looked for"}
+			down[w] = Lack{Why: "it was not looked for"}
 		}
 	}
 	return up, down
 }
 
+// Homes returns the directories in which the groups lie.
+func (c *Groups) Homes() (list []string) {
+	for _, b := range c.branches {
+		list = append(list, b.base+"/"+b.name)
+	}
+	return list
+}
+
 // maxGroupID bounds the part of a directory's name that the caller chooses.
 const maxGroupID = 128
 
-// create makes the group of one run, with every limit whose wall is up. The
+// Create makes the group of one run, with every limit whose wall is up. The
 // error is a CgroupError that names the file (003 2.1 and 2.2, failure
 // predicates), and then nothing is left behind.
-func (c *cgroups) create(id string, s share) (*group, error) {
+func (c *Groups) Create(id string, s sandbox.Share) (*Group, error) {
 	if len(c.branches) == 0 {
 		return nil, cgroupError(nil, "control groups are not available, so nothing would hold the run to its share")
 	}
@@ -138,27 +143,27 @@ func (c *cgroups) create(id string, s share) (*group, error) {
 	if id == "" || len(id) > maxGroupID || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		return nil, cgroupError(nil, "%.80q cannot name a control group", id)
 	}
-	if s.memory <= 0 || s.pids <= 0 || s.quota <= 0 || s.period <= 0 {
-		return nil, cgroupError(nil, "a share without limits is no share: %d bytes, %v in %v, %d processes", s.memory, s.quota, s.period, s.pids)
+	if s.Memory <= 0 || s.Pids <= 0 || s.Quota <= 0 || s.Period <= 0 {
+		return nil, cgroupError(nil, "a share without limits is no share: %d bytes, %v in %v, %d processes", s.Memory, s.Quota, s.Period, s.Pids)
 	}
-	g := &group{id: id, dir: -1}
+	g := &Group{id: id, dir: -1}
 	seq := c.seq.Add(1)
 	for _, b := range c.branches {
 		if err := g.grow(b, seq); err != nil {
-			return nil, errors.Join(cgroupError(err, "the control group could not be made: %v", err), g.remove())
+			return nil, errors.Join(cgroupError(err, "the control group could not be made: %v", err), g.Remove())
 		}
 		if err := g.limit(g.at[len(g.at)-1], s); err != nil {
-			return nil, errors.Join(err, g.remove())
+			return nil, errors.Join(err, g.Remove())
 		}
 	}
 	if err := g.letLauncherIn(); err != nil {
-		return nil, errors.Join(cgroupError(err, "the launcher could not be let into the control group: %v", err), g.remove())
+		return nil, errors.Join(cgroupError(err, "the launcher could not be let into the control group: %v", err), g.Remove())
 	}
 	return g, nil
 }
 
 // grow makes the group's directory in one branch.
-func (g *group) grow(b *branch, seq uint64) error {
+func (g *Group) grow(b *branch, seq uint64) error {
 	fd, name, err := b.mkdir(g.id, seq)
 	if err != nil {
 		return err
@@ -179,8 +184,8 @@ func (g *group) grow(b *branch, seq uint64) error {
 	return nil
 }
 
-// change sets every limit anew, for a group in which nothing untrusted runs yet.
-func (g *group) change(s share) error {
+// Change sets every limit again, for a group in which nothing untrusted runs yet.
+func (g *Group) Change(s sandbox.Share) error {
 	for _, at := range g.at {
 		if err := g.limit(at, s); err != nil {
 			return err
@@ -190,7 +195,7 @@ func (g *group) change(s share) error {
 }
 
 // limit sets what the branch's controllers hold.
-func (g *group) limit(at groupDir, s share) error {
+func (g *Group) limit(at groupDir, s sandbox.Share) error {
 	for _, ctl := range at.b.controllers {
 		if err := at.set(ctl, s); err != nil {
 			return cgroupError(err, "the %s limit could not be set: %v", ctl, err)
@@ -199,7 +204,7 @@ func (g *group) limit(at groupDir, s share) error {
 	return nil
 }
 
-func (at groupDir) set(ctl string, s share) error {
+func (at groupDir) set(ctl string, s sandbox.Share) error {
 	if at.b.v2 {
 		return setV2(at.d, ctl, s)
 	}
@@ -231,21 +236,21 @@ func (b *branch) mkdir(id string, seq uint64) (int, string, error) {
 	}
 }
 
-// dirFD is the directory to give clone3 with CLONE_INTO_CGROUP, so that a
+// Dir is the directory to give clone3 with CLONE_INTO_CGROUP, so that a
 // process is born inside; false where no controller is in version 2, or Linux
 // is older than 5.7. The descriptor is the group's.
-func (g *group) dirFD() (int, bool) { return g.dir, g.dir >= 0 }
+func (g *Group) Dir() (int, bool) { return g.dir, g.dir >= 0 }
 
-// entrances are the version 1 "tasks" files, open for writing: a process of one
+// Entrances are the version 1 "tasks" files, open for writing: a process of one
 // thread that writes "0" to each moves itself into the group. Where a second
 // process does that for it the kernel stops all forks and waits for
 // an RCU grace period: 10 ms where runs are seldom, against 0.1. The
 // descriptors are the group's.
-func (g *group) entrances() []int { return g.doors }
+func (g *Group) Entrances() []int { return g.doors }
 
-// usage reads what the group has used until now.
-func (g *group) usage() (groupUsage, error) {
-	var u groupUsage
+// ReadUsage reads what the group has used until now.
+func (g *Group) ReadUsage() (Usage, error) {
+	var u Usage
 	var errs []error
 	for _, at := range g.at {
 		for _, ctl := range at.b.controllers {
@@ -264,14 +269,19 @@ func (g *group) usage() (groupUsage, error) {
 	return u, nil
 }
 
-// holds says whether a controller is among those of the group.
-func (g *group) holds(ctl string) bool {
+// CountsTimesAndFaults reports whether ReadUsage has the group's times and page faults.
+func (g *Group) CountsTimesAndFaults() bool {
+	return g.hasController(ctlCPU) && g.hasController(ctlMemory)
+}
+
+// hasController reports whether a controller is among those of the group.
+func (g *Group) hasController(ctl string) bool {
 	return slices.ContainsFunc(g.at, func(at groupDir) bool { return slices.Contains(at.b.controllers, ctl) })
 }
 
-// kill kills every process in the group, those of a PID namespace within it
+// Kill kills every process in the group, those of a PID namespace within it
 // too.
-func (g *group) kill() error {
+func (g *Group) Kill() error {
 	for _, at := range g.at {
 		if err := killAll(at.d); err != nil {
 			return cgroupError(err, "the processes of a control group could not be killed: %v", err)
@@ -283,9 +293,9 @@ func (g *group) kill() error {
 // removeWithin is how long a group may stay busy after its last process died.
 const removeWithin = 2 * time.Second
 
-// remove takes the group away. What is still in it is not killed, and makes
+// Remove takes the group away. What is still in it is not killed, and makes
 // this fail; then it may be called again.
-func (g *group) remove() error {
+func (g *Group) Remove() error {
 	for _, fd := range append(g.doors, g.dir) {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -305,9 +315,9 @@ func (g *group) remove() error {
 	return nil
 }
 
-// close takes away the directories that hold the groups, and leaves those that
+// Close removes the directories that hold the groups, and leaves those that
 // still hold some. No group of c may be used after it.
-func (c *cgroups) close() {
+func (c *Groups) Close() {
 	if c.closed.Swap(true) {
 		return
 	}
@@ -466,11 +476,11 @@ func ignoringEINTR(f func() (int, error)) (int, error) {
 func cgroupError(cause error, why string, args ...any) error {
 	hint := ""
 	if !errors.Is(cause, unix.EAGAIN) { // which here is about groups, not processes
-		hint = shortage(cause, ownLimit)
+		hint = hostlimit.FindShortage(cause)
 	}
 	if hint == "" {
 		hint = "run `holdfast doctor`: it tries each limit and says what to do where one does not hold"
-		cause = seeDoctor{cause}
+		cause = hostlimit.SeeDoctor{Cause: cause}
 	}
 	return &holdfast.Error{
 		Kind: holdfast.KindCgroup, Why: fmt.Sprintf(why, args...), Err: cause,

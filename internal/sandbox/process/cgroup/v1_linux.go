@@ -1,4 +1,4 @@
-package process
+package cgroup
 
 import (
 	"errors"
@@ -8,18 +8,20 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // setV1 sets one controller's limit. base is the group that this process is in,
 // the limits of which hold too.
-func setV1(d ctlDir, ctl string, s share, base string) error {
+func setV1(d ctlDir, ctl string, s sandbox.Share, base string) error {
 	switch ctl {
 	case ctlMemory:
-		return setMemoryV1(d, s.memory)
+		return setMemoryV1(d, s.Memory)
 	case ctlCPU:
 		return setCPUV1(d, s, base)
 	case ctlPids:
-		return d.write("pids.max", strconv.Itoa(s.pids))
+		return d.write("pids.max", strconv.Itoa(s.Pids))
 	}
 	return nil
 }
@@ -42,11 +44,11 @@ func setMemoryV1(d ctlDir, limit int64) error {
 	return err
 }
 
-func setCPUV1(d ctlDir, s share, base string) error {
-	if err := d.write("cpu.cfs_period_us", strconv.FormatInt(s.period.Microseconds(), 10)); err != nil {
+func setCPUV1(d ctlDir, s sandbox.Share, base string) error {
+	if err := d.write("cpu.cfs_period_us", strconv.FormatInt(s.Period.Microseconds(), 10)); err != nil {
 		return err
 	}
-	err := d.write("cpu.cfs_quota_us", strconv.FormatInt(s.quota.Microseconds(), 10))
+	err := d.write("cpu.cfs_quota_us", strconv.FormatInt(s.Quota.Microseconds(), 10))
 	// Version 1 refuses a quota above an ancestor's; then the ancestor's, which
 	// holds without ours, is the tighter wall.
 	if errors.Is(err, unix.EINVAL) && tighterAbove(base, s) {
@@ -57,7 +59,7 @@ func setCPUV1(d ctlDir, s share, base string) error {
 
 // tighterAbove says whether the group at dir or one above it has a smaller
 // quota than s.
-func tighterAbove(dir string, s share) bool {
+func tighterAbove(dir string, s sandbox.Share) bool {
 	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		d := ctlDir{fd: unix.AT_FDCWD, sub: dir + "/", path: dir}
 		quota, err := d.number("cpu.cfs_quota_us")
@@ -65,7 +67,7 @@ func tighterAbove(dir string, s share) bool {
 			return false
 		}
 		period, err := d.number("cpu.cfs_period_us")
-		if err == nil && quota > 0 && period > 0 && quota*s.period.Microseconds() < s.quota.Microseconds()*period {
+		if err == nil && quota > 0 && period > 0 && quota*s.Period.Microseconds() < s.Quota.Microseconds()*period {
 			return true
 		}
 	}
@@ -73,7 +75,7 @@ func tighterAbove(dir string, s share) bool {
 }
 
 // readV1 adds what one controller knows to u.
-func readV1(d ctlDir, ctl string, u *groupUsage) (err error) {
+func readV1(d ctlDir, ctl string, u *Usage) (err error) {
 	switch ctl {
 	case ctlMemory:
 		return readMemoryV1(d, u)
@@ -81,7 +83,7 @@ func readV1(d ctlDir, ctl string, u *groupUsage) (err error) {
 		var text string
 		if text, err = d.read("cpu.stat"); err == nil {
 			n, _ := valueOf(text, "throttled_time")
-			u.throttled = time.Duration(n)
+			u.Throttled = time.Duration(n)
 		}
 	case ctlAcct:
 		return readTimeV1(d, u)
@@ -89,8 +91,8 @@ func readV1(d ctlDir, ctl string, u *groupUsage) (err error) {
 	return err
 }
 
-func readMemoryV1(d ctlDir, u *groupUsage) (err error) {
-	if u.peak, err = d.number("memory.max_usage_in_bytes"); err != nil {
+func readMemoryV1(d ctlDir, u *Usage) (err error) {
+	if u.Peak, err = d.number("memory.max_usage_in_bytes"); err != nil {
 		return err
 	}
 	text, err := d.read("memory.oom_control")
@@ -98,29 +100,29 @@ func readMemoryV1(d ctlDir, u *groupUsage) (err error) {
 		return err
 	}
 	var ok bool
-	if u.oomKills, ok = valueOf(text, "oom_kill"); !ok { // before Linux 4.13
+	if u.OOMKills, ok = valueOf(text, "oom_kill"); !ok { // before Linux 4.13
 		return &fs.PathError{Op: "read", Path: d.path + "/memory.oom_control", Err: errors.New("it does not count kills")}
 	}
 	if text, err = d.read("memory.stat"); err == nil {
-		u.majorFaults, _ = valueOf(text, "pgmajfault")
+		u.MajorFaults, _ = valueOf(text, "pgmajfault")
 	}
 	return err
 }
 
 // readTimeV1 reads the exact times, or where the kernel has only ticks (before
 // Linux 4.8) the exact sum, all of it as the user's.
-func readTimeV1(d ctlDir, u *groupUsage) error {
+func readTimeV1(d ctlDir, u *Usage) error {
 	user, err := d.number("cpuacct.usage_user")
 	if errors.Is(err, fs.ErrNotExist) {
 		user, err = d.number("cpuacct.usage")
-		u.user = time.Duration(user)
+		u.User = time.Duration(user)
 		return err
 	}
 	if err != nil {
 		return err
 	}
 	system, err := d.number("cpuacct.usage_sys")
-	u.user, u.system = time.Duration(user), time.Duration(system)
+	u.User, u.System = time.Duration(user), time.Duration(system)
 	return err
 }
 
