@@ -71,10 +71,9 @@ type Reader interface {
 // View is a request as features see it. Nothing in it may be changed.
 type View struct {
 	Boundary string
-	Who      holdfast.Identity
+	Who      *holdfast.Identity
 	Granted  token.Set       // once K2 has allowed
 	Token    holdfast.Secret // for the feature's crossings on behalf of the request
-	Agent    holdfast.Agent
 	Contract *holdfast.Contract
 	Doc      *payload.Doc // nil if it is malformed
 	Extra    *payload.Doc // what is next to the payload, or nil
@@ -83,7 +82,7 @@ type View struct {
 	Risk     holdfast.Risk
 	Now      time.Time
 	// Facts are what rules see of the request at the gate that is evaluated.
-	Facts constitution.Facts
+	Facts *constitution.Facts
 	// Answered says that a person has answered exactly this request. It is set in Fetch.
 	Answered bool
 	// Prepared is the value that the feature's Prepare returned.

@@ -67,7 +67,7 @@ func (j *judgement) joinFeatures(tx Tx) error {
 }
 
 func (j *judgement) featureView() View {
-	return View{Boundary: j.req.Boundary, Who: j.who, Token: j.req.Token, Agent: j.agent, Contract: &j.contract.Contract, Doc: j.doc,
+	return View{Boundary: j.req.Boundary, Who: &j.who, Token: j.req.Token, Contract: &j.contract.Contract, Doc: j.doc,
 		Extra: j.beside, Size: len(j.req.Payload) + len(j.req.Beside), Exact: j.exact(), Risk: j.risk(), Now: j.now,
 		Draws: j.draws, Looks: j.looks}
 }
@@ -125,7 +125,8 @@ func (j *judgement) fetchParts(ctx context.Context, g holdfast.Gate) {
 	for i := range j.feats.parts {
 		p := &j.feats.parts[i]
 		if f, ok := p.part.(Fetcher); ok && slices.Contains(p.f.spec.Gates, g) {
-			j.feats.view.Facts = j.facts()
+			facts := j.facts()
+			j.feats.view.Facts = &facts
 			p.err = j.fetchPart(ctx, p.f, f, g)
 		}
 	}
@@ -200,7 +201,8 @@ func (j *judgement) evaluatePart(ctx context.Context, g holdfast.Gate, p *joined
 	if p.err != nil {
 		return deny(g, holdfast.KindOf(p.err), "the feature "+p.f.spec.Name+" failed: "+j.k.quote(p.err.Error(), 256), "")
 	}
-	j.feats.view.Facts, j.feats.view.Granted = j.facts(), j.granted
+	facts := j.facts()
+	j.feats.view.Facts, j.feats.view.Granted = &facts, j.granted
 	op := p.part.Evaluate(ctx, g, j.viewOf(p.f))
 	op.Gate, op.Rule = g, cmp.Or(op.Rule, p.f.spec.Name)
 	if op.Verdict == holdfast.Deny && op.Why == "" {

@@ -66,7 +66,7 @@ func (g *Goals) Join(r kernel.Reader, v *kernel.View) (kernel.Part, error) {
 	if _, _, err := goalsPauses.Find(r, v.Who.Tenant); err != nil {
 		return nil, err
 	}
-	p := &part{goals: g, by: v.Prepared.(prepared), who: v.Who}
+	p := &part{goals: g, by: v.Prepared.(prepared), who: *v.Who}
 	p.submission, p.malformed = goalrule.Read(v.Doc.Value())
 	return p, nil
 }
@@ -152,7 +152,7 @@ func (p *part) Evaluate(ctx context.Context, g holdfast.Gate, v *kernel.View) ho
 			op.Why, op.Hint, op.Rule = e.Why, e.Hint, e.Rule
 		}
 	case g == holdfast.K8 && p.submission != nil:
-		caller := goalrule.Caller{MayBeCritical: v.Granted.Has(goalrule.MayBeCritical), Facts: v.Facts}
+		caller := goalrule.Caller{MayBeCritical: v.Granted.Has(goalrule.MayBeCritical), Facts: *v.Facts}
 		p.verdicts = p.by.filter.Check(ctx, p.submission, caller, p.by.rules, p.goals.host.Now)
 		if ctx.Err() != nil {
 			op.Verdict, op.Kind, op.Why = holdfast.Deny, holdfast.KindTimeout, "the rules took too long"

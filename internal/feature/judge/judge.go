@@ -218,7 +218,7 @@ func (f *Feature) scoreRequest(ctx context.Context, name string, v *kernel.View)
 	r := Request{Boundary: v.Facts.Boundary, Operation: v.Contract.Operation, Risk: v.Risk, Tenant: v.Who.Tenant,
 		Agent: v.Who.Agent, Kind: v.Who.Kind}
 	if by.Pure {
-		r.Facts = v.Facts
+		r.Facts = *v.Facts
 		ctx, cancel := context.WithTimeout(ctx, pureTime)
 		defer cancel()
 		return by.Judge.Score(ctx, r)
