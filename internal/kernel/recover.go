@@ -81,14 +81,12 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := edge()
-	defer cancel()
-	err = walError(k.runInScope(ctx, func(tx *scope) error {
+	err = k.updateAtEdge(func(tx *scope) error {
 		if err := k.appendEntry(tx, e, leaf); err != nil {
 			return err
 		}
 		return tx.runEntryHooks(nil, e)
-	}))
+	})
 	if c := k.policy.Load().contracts.Find(b.Boundary); err == nil && c != nil && c.OnError == OnErrorRollback {
 		k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: b.TenantID, Agent: b.Agent, Crossing: b.ID, Boundary: b.Boundary,
 			Why: "holdfast stopped in the middle of an act, and what it changed stays, unless it was being put back already, which goes on to its end; look, then `holdfast rollback --before " + b.ID + "`"})

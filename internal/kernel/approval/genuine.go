@@ -35,7 +35,7 @@ func (b *Book) checkGenuine(tx Reader, r *review.Review) error {
 		if err == nil && s.Act == operator.Approve && s.Subject == r.ID && s.Nonce == r.Nonce && s.Exact == r.Exact &&
 			s.PreviewHash == r.PreviewHash && s.Policy == r.Policy && s.Runtime == b.src.Runtime &&
 			s.Reviewer == r.Reviewer {
-			if told, err := isTold(tx, r); err != nil || told {
+			if known, err := isRecorded(tx, r); err != nil || known {
 				return err
 			}
 			return forged
@@ -76,10 +76,10 @@ func forEachEvent(tx Reader, tenant, crossing, subject string, fn func(*ledger.E
 	return nil
 }
 
-// isTold reports whether the ledger knows the review as its row has it: asked by
+// isRecorded reports whether the ledger knows the review as its row has it: asked by
 // that agent for that person at that boundary, approved no longer ago than it
 // lasts, and never used.
-func isTold(tx Reader, r *review.Review) (bool, error) {
+func isRecorded(tx Reader, r *review.Review) (bool, error) {
 	asked, used, until := false, false, time.Time{}
 	err := forEachEvent(tx, r.Tenant, r.Crossing, r.ID, func(e *ledger.Event) error {
 		switch e.Name {
@@ -103,9 +103,9 @@ func isTold(tx Reader, r *review.Review) (bool, error) {
 	return asked && !used && !r.Expires.After(until), err
 }
 
-// whyNotInForce returns why a rule is invalid by the ledger, "" if it was
+// explainRecordedEnd returns why a rule is invalid by the ledger, "" if it was
 // made and not ended: its row may have been restored.
-func whyNotInForce(tx Reader, kept *Rule) (string, error) {
+func explainRecordedEnd(tx Reader, kept *Rule) (string, error) {
 	r, err := tx.Review(kept.rule.Review)
 	if errors.Is(err, table.ErrNotFound) {
 		return "the review that it was made of is gone", nil

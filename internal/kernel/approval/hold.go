@@ -65,10 +65,9 @@ func (c *Case) findShape(seen *record.Preview) []review.Arg {
 	return review.ShapeOf(c.Doc.Value(), shown.Value())
 }
 
-// NewQuestion returns a question that Holdfast itself asks a person, about no request: about names its
-// subject, and shown is what the person sees. Who
-// asks it, of whom and why is the caller's to fill in. domain begins what the exact
-// hash is over, so that it is never that of a payload.
+// NewQuestion returns a question that Holdfast itself asks a person, about no request: about
+// names its subject, and shown is what the person sees. The caller fills in who asks it, of
+// whom and why. domain begins what the exact hash is over, so that it is never that of a payload.
 func (b *Book) NewQuestion(about, domain string, shown any) (review.Review, error) {
 	text, err := json.Marshal(shown)
 	if err != nil {

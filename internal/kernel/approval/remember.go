@@ -219,7 +219,7 @@ func (b *Book) Remembered(ctx context.Context, tenant string) ([]review.Remember
 // describeRule returns what people are shown of a rule.
 func (b *Book) describeRule(kept *Rule, use ruleUse) review.Remembered {
 	c, _ := b.src.Contract(kept.rule.Boundary)
-	ended := b.whyOver(kept, c, b.src.Now())
+	ended := b.explainEnd(kept, c, b.src.Now())
 	if c == nil && kept.Forgotten.IsZero() && b.src.Now().Before(kept.said.Until) && b.isSigned(kept) {
 		ended = "" // a tool whose server does not run: it is unknown yet
 	}

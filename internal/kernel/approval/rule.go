@@ -33,11 +33,10 @@ type Rule struct {
 	rule    review.Rule
 }
 
-// Name returns the name of the rule in the records of a crossing that it let pass, Reviewer the person
-// who made it.
+// Name returns the name of the rule in the records of a crossing that it let pass.
 func (r *Rule) Name() string { return "remembered/" + r.id }
 
-// Reviewer is described with Name.
+// Reviewer returns the person who made the rule.
 func (r *Rule) Reviewer() string { return r.said.Reviewer }
 
 func ruleID(w operator.Signed) string { return "rr_" + hashText(w.Statement)[:10] }
@@ -104,9 +103,9 @@ func (b *Book) isSigned(kept *Rule) bool {
 	return false
 }
 
-// whyOver returns why a rule no longer applies to any request, "" if it does. c
+// explainEnd returns why a rule no longer applies to any request, "" if it does. c
 // is the boundary's contract now.
-func (b *Book) whyOver(kept *Rule, c *contract.Contract, now time.Time) string {
+func (b *Book) explainEnd(kept *Rule, c *contract.Contract, now time.Time) string {
 	switch {
 	case !kept.Forgotten.IsZero():
 		return "forgotten by " + kept.ForgottenBy
@@ -145,7 +144,7 @@ func (c *Case) findRule() *Rule {
 			!r.Covers(c.Doc.Value(), c.Exact) {
 			continue
 		}
-		if why := c.book.whyOver(kept, c.Contract, c.Now); why != "" {
+		if why := c.book.explainEnd(kept, c.Contract, c.Now); why != "" {
 			c.ended = "the remembered rule " + kept.id + " no longer holds: " + why
 			continue
 		}

@@ -62,10 +62,10 @@ func (c *Case) useRule(tx Tx) error {
 	}
 	why := "it is gone"
 	if err == nil {
-		why = c.book.whyOver(kept, c.Contract, c.book.src.Now())
+		why = c.book.explainEnd(kept, c.Contract, c.book.src.Now())
 	}
 	if why == "" {
-		if why, err = whyNotInForce(tx, kept); err != nil {
+		if why, err = explainRecordedEnd(tx, kept); err != nil {
 			return err
 		}
 	}
@@ -90,10 +90,8 @@ func (c *Case) useRule(tx Tx) error {
 	return voidReview(tx, r, "review/by_rule", "the remembered rule "+id+" answers it")
 }
 
-// RecordBegin records that what a person approved has begun, and RecordReturn
-// that its backend returned: events of the review, in the transactions of the
-// crossing's begin and of its entry. What a crash or its lease ended, and a backend
-// that was left behind, never returned.
+// RecordBegin records that what a person approved has begun: an event of the review, in
+// the transaction of the crossing's begin.
 func (c *Case) RecordBegin(tx Tx) error {
 	if !c.Approved {
 		return nil
@@ -102,7 +100,9 @@ func (c *Case) RecordBegin(tx Tx) error {
 		Who: c.Principal, Subject: c.Review.ID, Data: map[string]any{"exact_hash": c.Exact, "session": c.Session}})
 }
 
-// RecordReturn is described with RecordBegin.
+// RecordReturn records that the backend of what a person approved returned, in the
+// transaction of the crossing's entry. What a crash or its lease ended, and a backend that was left
+// behind, never returned.
 func (c *Case) RecordReturn(tx Tx, outcome ledger.Outcome, exitCode int64) error {
 	if !c.Approved {
 		return nil
