@@ -97,6 +97,8 @@ var sideways = map[[2]string]string{
 		"internal/policy/constitution"}: "a price is written in the language of rules",
 	{"internal/policy/goalrule", "internal/policy/constitution"}:     "a goal's conditions are written in the language of rules",
 	{"internal/policy/history", "internal/policy/constitution"}:      "what rules ask of the past",
+	{"internal/policy/pause", "internal/policy/review"}:              "a pause is answered by a review",
+	{"internal/policy/pause", "internal/policy/watch"}:               "a pause is for a condition",
 	{"internal/feature/survey", "internal/feature/exceed"}:           "what people granted is part of a budget",
 	{"internal/policy/signal", "internal/policy/budget"}:             "a spent budget is named",
 	{"internal/policy/signal", "internal/policy/posture"}:            "an escape names the system call",

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -272,13 +273,13 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	defer cancel()
 	err := k.store.Update(ctx, func(tx Tx) error {
 		return k.changeAgent(tx, tenant, agent, "agent_paused", who, map[string]any{"why": string(k.mask(why))}, func(a *holdfast.Agent) {
-			pauseBy(a, k.quote(why, 256))
+			pause.PauseAgent(a, k.quote(why, 256))
 		})
 	})
 	if err != nil {
 		return 0, walError(err)
 	}
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(agent) + " was paused" +
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + pause.ShowAgent(agent) + " was paused" +
 		review.SuffixReason(k.quote(why, 256))}
 	n := k.flights.cut(cause, func(f *flight) bool { return f.of(tenant, agent) })
 	k.stir()
@@ -325,7 +326,7 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 			return &holdfast.Error{Kind: holdfast.KindUsage, Why: err.Error()}
 		}
 		if a, err := tx.Agent(tenant, s.Subject); err == nil && a.Owner != "" {
-			return &holdfast.Error{Kind: holdfast.KindUsage, Why: shownAgent(a.Name) + " is an agent within " + excerpt.Of(a.Owner, 64) + ", and is trusted as that one",
+			return &holdfast.Error{Kind: holdfast.KindUsage, Why: pause.ShowAgent(a.Name) + " is an agent within " + excerpt.Of(a.Owner, 64) + ", and is trusted as that one",
 				Hint: "`holdfast agent trust " + excerpt.Of(a.Owner, 64) + " " + level.String() + "` is for both"}
 		}
 		data := said(s, signed)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
@@ -338,7 +339,7 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement, begins bool) error {
 		return nil
 	}
 	if a.State != holdfast.AgentRunning {
-		return &errRefused{*pausedAgent(&a)}
+		return &errRefused{*pause.Refuse(&a)}
 	}
 	if k.fled.has(j.who.Tenant, j.who.Agent) {
 		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent is being paused: its code tried to leave its sandbox", "")}

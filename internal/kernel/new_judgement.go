@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -224,7 +225,7 @@ func (j *judgement) before() *holdfast.Opinion {
 		return nil
 	}
 	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
-		return pausedAgent(&j.agent)
+		return pause.Refuse(&j.agent)
 	}
 	if j.whoErr == nil && j.factErr == nil {
 		if op := j.branch.paused(); op != nil {

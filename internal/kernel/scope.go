@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -539,14 +540,14 @@ func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e 
 		if a.State != holdfast.AgentRunning {
 			return nil // who stopped it before, and why, still counts
 		}
-		s.k.pauseFor(a, r)
+		pause.PauseFor(a, r, s.k.quote)
 		if err := s.PutAgent(*a); err != nil {
 			return err
 		}
 		paused, e.Data["why"] = true, a.Why
 		s.after = append(s.after, func() {
-			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.Name) +
-				" was paused" + review.SuffixReason(a.Why), Hint: goesOnBy(a)}
+			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + pause.ShowAgent(a.Name) +
+				" was paused" + review.SuffixReason(a.Why), Hint: pause.Hint(a)}
 			s.k.flights.cut(cause, func(fl *flight) bool { return cut && fl.of(a.Tenant, a.Name) })
 			s.k.stir()
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 )
 
@@ -200,7 +201,7 @@ func (s *Stop) newRefusal() *holdfast.Opinion {
 func hintOfStop(s *Stop) string {
 	hint := "a person can see why with `holdfast status`"
 	if s.Cause == CauseHandlerFailed && s.Agent != "" {
-		hint += ", and lift it with `holdfast agent unpause " + shownAgent(s.Agent) + "`"
+		hint += ", and lift it with `holdfast agent unpause " + pause.ShowAgent(s.Agent) + "`"
 	}
 	return hint
 }
