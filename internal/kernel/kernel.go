@@ -14,7 +14,8 @@
 //
 // Ports (ports.go) are questions that one feature answers: which contract is active for a tool
 // of a server, who asks within an agent, and what is kept before an action. The packages below
-// this one have a subject each and know no Kernel: past, record, checkpoint and deadline.
+// this one have a subject each and know no Kernel: past, record, stops,
+// checkpoint and deadline.
 //
 // What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
 // chain is a row and no stop, because there may be any number of them; a paused agent is a
@@ -34,6 +35,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/kernel/record"
+	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -121,7 +123,7 @@ type Kernel struct {
 	reserved    []*Reserved
 	flights     flights
 	fled        fled
-	stopped     stops
+	stopped     stops.Set
 	features    features
 	reacting    chan struct{} // one React at a time
 	flood       flood.Counter

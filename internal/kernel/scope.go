@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/pause"
@@ -120,7 +121,7 @@ func (k *Kernel) runInScopeOf(ctx context.Context, update func(context.Context, 
 			k.afterCommit(s)
 			return nil
 		}
-		k.disarmStops(s.stops)
+		k.stopped.Disarm(s.stops)
 		var hook *hookError
 		if !errors.As(err, &hook) || failed[hook.skipKey()] != nil || k.store.Poisoned() != nil {
 			return err
@@ -164,7 +165,7 @@ func (s *scope) recordFailures() error {
 func (s *scope) stopForFailure(h *hookError, why string) (id string, err error) {
 	err = stopRows.Scan(s.Tx, table.Range{Prefix: []any{h.tenant}, Limit: maxStops}, func(k stopKey, old Stop,
 		_ int64) error {
-		if old.Feature == "" && old.Cause == CauseHandlerFailed && old.Agent == h.agent {
+		if old.Feature == "" && old.Cause == stops.CauseHandlerFailed && old.Agent == h.agent {
 			id = k.ID
 		}
 		return nil
@@ -172,7 +173,7 @@ func (s *scope) stopForFailure(h *hookError, why string) (id string, err error) 
 	if err != nil || id != "" {
 		return id, err
 	}
-	return s.putStop("", Stop{Tenant: h.tenant, Agent: h.agent, Cause: CauseHandlerFailed, Why: why})
+	return s.putStop("", Stop{Tenant: h.tenant, Agent: h.agent, Cause: stops.CauseHandlerFailed, Why: why})
 }
 
 // afterCommit lets take effect what the transaction left.
@@ -182,8 +183,8 @@ func (k *Kernel) afterCommit(s *scope) {
 			k.cutStopped(stop)
 		}
 	}
-	k.disarmStops(s.lifted)
-	k.rewordStops(s.changed)
+	k.stopped.Disarm(s.lifted)
+	k.stopped.Reword(s.changed)
 	if len(s.stops)+len(s.lifted) > 0 {
 		k.stir()
 	}
