@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -62,6 +63,21 @@ func (k *Kernel) stop(who, why string) (cut int, set bool, err error) {
 	}
 	return k.Cut(), true, &holdfast.Error{Kind: holdfast.KindInternal, Why: "everything is halted, but the latch could not be written well", Hint: "see `holdfast doctor`", Err: err}
 }
+
+// Cut ends every crossing in flight if the latch is set, and returns how many.
+// The daemon calls it when it learns that the latch has changed.
+func (k *Kernel) Cut() int {
+	err := k.asked()
+	if err == nil {
+		return 0
+	}
+	n := k.flights.Cut(err, func(*flight.Flight) bool { return true })
+	k.cuts.Add(int64(n))
+	return n
+}
+
+// Flights lists the crossings that begin or are ACTIVE now, in no order.
+func (k *Kernel) Flights() []flight.Summary { return k.flights.List() }
 
 // Halted cuts where the latch is set, and records a halt that somebody set past
 // the kernel; one that is recorded already is not recorded twice. The daemon
@@ -281,7 +297,7 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	}
 	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + pause.ShowAgent(agent) + " was paused" +
 		review.SuffixReason(k.quote(why, 256))}
-	n := k.flights.cut(cause, func(f *flight) bool { return f.of(tenant, agent) })
+	n := k.flights.Cut(cause, func(f *flight.Flight) bool { return f.BelongsTo(tenant, agent) })
 	k.stir()
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
 	return n, nil
@@ -358,7 +374,7 @@ func (k *Kernel) Revoke(tenant, jti, who, why string) error {
 		return walError(err)
 	}
 	cause := &holdfast.Error{Kind: holdfast.KindRevokedToken, Why: "the token was revoked"}
-	k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.token == jti })
+	k.flights.Cut(cause, func(f *flight.Flight) bool { return f.Tenant == tenant && f.Token == jti })
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
@@ -73,10 +74,10 @@ type crossing struct {
 	cut    context.CancelCauseFunc
 	caller context.Context // the door's own context
 	tasks  *tasks
-	flight *flight   // what halt, pause and revocation find it by
-	gone   sync.Once // the parent counts this crossing down once
-	by     origin    // who crosses
-	leased bool      // its caller acts itself, between Enter and Exit
+	flight *flight.Flight // what halt, pause and revocation find it by
+	gone   sync.Once      // the parent counts this crossing down once
+	by     origin         // who crosses
+	leased bool           // its caller acts itself, between Enter and Exit
 }
 
 // tellParent lets the parent leave: this crossing holds it up no longer.
@@ -386,10 +387,10 @@ func useApproval(tx Tx, j *judgement) error {
 func (c *crossing) register() bool {
 	c.ctx, c.cut = context.WithCancelCause(c.caller)
 	j := c.j
-	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, within: j.branch.names(),
-		token: j.who.TokenID, boundary: j.contract.Boundary, intent: j.who.Intent, chain: j.who.Chain,
-		since: j.now, cut: c.cut, leased: c.leased}
-	if c.k.flights.add(c.flight) {
+	c.flight = &flight.Flight{ID: j.id, Tenant: j.who.Tenant, Agent: j.who.Agent, Within: j.branch.names(),
+		Token: j.who.TokenID, Boundary: j.contract.Boundary, Intent: j.who.Intent, Chain: j.who.Chain,
+		Since: j.now, Cut: c.cut, Leased: c.leased}
+	if c.k.flights.Add(c.flight) {
 		return true
 	}
 	c.cut(errActEnded)
@@ -397,7 +398,7 @@ func (c *crossing) register() bool {
 }
 
 func (c *crossing) unregister() {
-	c.k.flights.remove(c.flight)
+	c.k.flights.Remove(c.flight)
 	c.cut(errActEnded)
 }
 

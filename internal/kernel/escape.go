@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
@@ -161,10 +162,12 @@ func (f *fled) has(tenant, agent string) bool {
 
 // seize ends what the agent has under way, but for the crossing of own, and
 // keeps more from beginning until the attempt is durable.
-func (k *Kernel) seize(tenant, agent string, esc *posture.Escape, own *flight) int {
+func (k *Kernel) seize(tenant, agent string, esc *posture.Escape, own *flight.Flight) int {
 	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + esc.Call.Tried(),
 		Hint: pause.HintAtEscape(agent)}
-	return k.flights.cut(cause, func(f *flight) bool { return f != own && f.tenant == tenant && f.agent == agent })
+	return k.flights.Cut(cause, func(f *flight.Flight) bool {
+		return f != own && f.Tenant == tenant && f.Agent == agent
+	})
 }
 
 // breaks notes at once that the crossing's code tried to get out.

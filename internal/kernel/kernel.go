@@ -15,7 +15,7 @@
 // Ports (ports.go) are questions that one feature answers: which contract is active for a tool
 // of a server, who asks within an agent, and what is kept before an action. The packages below
 // this one have a subject each and know no Kernel: past, record, stops,
-// checkpoint and deadline.
+// flight, checkpoint and deadline.
 //
 // What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
 // chain is a row and no stop, because there may be any number of them; a paused agent is a
@@ -33,6 +33,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
@@ -121,7 +122,7 @@ type Kernel struct {
 	lineage     Lineage
 	lineageHost *host
 	reserved    []*Reserved
-	flights     flights
+	flights     flight.Set
 	fled        fled
 	stopped     stops.Set
 	features    features

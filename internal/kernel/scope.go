@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -549,7 +550,7 @@ func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e 
 		s.after = append(s.after, func() {
 			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + pause.ShowAgent(a.Name) +
 				" was paused" + review.SuffixReason(a.Why), Hint: pause.Hint(a)}
-			s.k.flights.cut(cause, func(fl *flight) bool { return cut && fl.of(a.Tenant, a.Name) })
+			s.k.flights.Cut(cause, func(f *flight.Flight) bool { return cut && f.BelongsTo(a.Tenant, a.Name) })
 			s.k.stir()
 		})
 		return s.k.event(s.Tx, e)

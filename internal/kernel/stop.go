@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
@@ -96,8 +97,8 @@ func (j *judgement) stopFor() *holdfast.Opinion {
 // cutStopped ends the crossings in progress that are stopped.
 func (k *Kernel) cutStopped(s Stop) int {
 	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "stopped: " + s.Why}
-	return k.flights.cut(cause, func(f *flight) bool {
-		return s.AppliesTo(f.tenant, f.intent, f.chain, f.boundary, append([]string{f.agent}, f.within...)...)
+	return k.flights.Cut(cause, func(f *flight.Flight) bool {
+		return s.AppliesTo(f.Tenant, f.Intent, f.Chain, f.Boundary, append([]string{f.Agent}, f.Within...)...)
 	})
 }
 
