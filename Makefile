@@ -137,6 +137,8 @@ internal/frontend/mcp/streamable      four times the time with the detector: wha
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
+internal/kernel/flight                one lock around the flights; the tests of internal/kernel run it, of which RACE_PART has some
+internal/kernel/stops                 one lock around the stops; the tests of internal/kernel run it, of which RACE_PART has some
 internal/feature/toolpin              the tests of internal/kernel run it, of which RACE_PART has some
 internal/kernel                       twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some

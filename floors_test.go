@@ -45,6 +45,7 @@ var orders = map[string][]string{
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
 	"internal/kernel":  {"checkpoint", "deadline", "past", "record", "approval"},
+	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops"},
 	"internal/frontend/egress": {
 		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
 		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
@@ -97,6 +98,8 @@ var sideways = map[[2]string]string{
 		"internal/policy/constitution"}: "a price is written in the language of rules",
 	{"internal/policy/goalrule", "internal/policy/constitution"}:     "a goal's conditions are written in the language of rules",
 	{"internal/policy/history", "internal/policy/constitution"}:      "what rules ask of the past",
+	{"internal/policy/pause", "internal/policy/review"}:              "a pause is answered by a review",
+	{"internal/policy/pause", "internal/policy/watch"}:               "a pause is for a condition",
 	{"internal/feature/survey", "internal/feature/exceed"}:           "what people granted is part of a budget",
 	{"internal/policy/signal", "internal/policy/budget"}:             "a spent budget is named",
 	{"internal/policy/signal", "internal/policy/posture"}:            "an escape names the system call",

@@ -28,7 +28,7 @@ var searches = map[string][]string{
 
 // oldRecords are the files that call review.ReadSentence, the one reader of the sentences by
 // which code recognised conditions before 2026-11-27.
-var oldRecords = []string{"internal/kernel/pause.go", "internal/policy/review/review.go"}
+var oldRecords = []string{"internal/policy/pause/pause.go", "internal/policy/review/review.go"}
 
 // proseLeft are the functions that go by text and have yet to change, by file. Delete a line
 // with its place.

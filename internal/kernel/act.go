@@ -103,7 +103,7 @@ func guarded(ctx context.Context, act Act) (e ended) {
 		}
 	}()
 	out, err := act(ctx)
-	news, err := heard(err)
+	news, err := posture.TakeNews(err)
 	return ended{out: out, err: err, unstarted: errors.Is(err, holdfast.ErrNotStarted) && !usedAny(out), news: news}
 }
 

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -62,6 +64,21 @@ func (k *Kernel) stop(who, why string) (cut int, set bool, err error) {
 	}
 	return k.Cut(), true, &holdfast.Error{Kind: holdfast.KindInternal, Why: "everything is halted, but the latch could not be written well", Hint: "see `holdfast doctor`", Err: err}
 }
+
+// Cut ends every crossing in flight if the latch is set, and returns how many.
+// The daemon calls it when it learns that the latch has changed.
+func (k *Kernel) Cut() int {
+	err := k.asked()
+	if err == nil {
+		return 0
+	}
+	n := k.flights.Cut(err, func(*flight.Flight) bool { return true })
+	k.cuts.Add(int64(n))
+	return n
+}
+
+// Flights lists the crossings that begin or are ACTIVE now, in no order.
+func (k *Kernel) Flights() []flight.Summary { return k.flights.List() }
 
 // Halted cuts where the latch is set, and records a halt that somebody set past
 // the kernel; one that is recorded already is not recorded twice. The daemon
@@ -229,15 +246,15 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	defer cancel()
 	err := k.store.Update(ctx, func(tx Tx) error {
 		return k.changeAgent(tx, tenant, agent, "agent_paused", who, map[string]any{"why": string(k.mask(why))}, func(a *holdfast.Agent) {
-			pauseBy(a, k.quote(why, 256))
+			pause.PauseAgent(a, k.quote(why, 256))
 		})
 	})
 	if err != nil {
 		return 0, walError(err)
 	}
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(agent) + " was paused" +
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + pause.ShowAgent(agent) + " was paused" +
 		review.SuffixReason(k.quote(why, 256))}
-	n := k.flights.cut(cause, func(f *flight) bool { return f.of(tenant, agent) })
+	n := k.flights.Cut(cause, func(f *flight.Flight) bool { return f.BelongsTo(tenant, agent) })
 	k.Wake()
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
 	return n, nil
@@ -272,7 +289,7 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 			return &holdfast.Error{Kind: holdfast.KindUsage, Why: err.Error()}
 		}
 		if a, err := tx.Agent(tenant, w.Subject); err == nil && a.Owner != "" {
-			return &holdfast.Error{Kind: holdfast.KindUsage, Why: shownAgent(a.Name) + " is an agent within " + excerpt.Of(a.Owner, 64) + ", and is trusted as that one",
+			return &holdfast.Error{Kind: holdfast.KindUsage, Why: pause.ShowAgent(a.Name) + " is an agent within " + excerpt.Of(a.Owner, 64) + ", and is trusted as that one",
 				Hint: "`holdfast agent trust " + excerpt.Of(a.Owner, 64) + " " + level.String() + "` is for both"}
 		}
 		data := w.Data()
@@ -304,7 +321,7 @@ func (k *Kernel) Revoke(tenant, jti, who, why string) error {
 		return walError(err)
 	}
 	cause := &holdfast.Error{Kind: holdfast.KindRevokedToken, Why: "the token was revoked"}
-	k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.token == jti })
+	k.flights.Cut(cause, func(f *flight.Flight) bool { return f.Tenant == tenant && f.Token == jti })
 	return nil
 }
 

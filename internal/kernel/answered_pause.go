@@ -3,26 +3,17 @@ package kernel
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
-// The pause that an attempt to leave a sandbox brought and the question about it
-// are one thing to answer (D21). To approve the question lets the agent go on, to
-// reject it keeps the agent stopped, and to unpause the agent answers what is
-// asked about it. A pause of somebody else's is not an attempt's, and only an
-// unpause lifts it.
-//
-// The pause that a spent budget brought (D41) is answered by its question alike.
-// To unpause the agent grants nothing: it is paused again where it asks for more.
-//
-// What is out of the ordinary (D41a) is answered as an attempt is. To reject a
-// question about an agent that was not paused for it stops the agent.
+// A pause and the review about what it is for have one answer (pause.ApplyAnswer): to unpause
+// the agent also answers the review. After a spent budget that grants nothing: the agent is
+// paused again where it asks for more.
 
 // Unpaused is what came of an unpause.
 type Unpaused struct {
@@ -45,7 +36,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 		if err := w.CheckTenant(tenant); err != nil {
 			return err
 		}
-		err := k.changeAgent(tx, tenant, w.Subject, "agent_unpaused", w.Reviewer, w.Data(), letGo)
+		err := k.changeAgent(tx, tenant, w.Subject, "agent_unpaused", w.Reviewer, w.Data(), pause.ReleaseAgent)
 		if err != nil {
 			return err
 		}
@@ -78,63 +69,31 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 	return out, nil
 }
 
-// pausedFor is why an agent is paused whose attempt the review is about.
-func (k *Kernel) pausedFor(r *review.Review) string {
-	if r.Crossing == "" {
-		return k.quote(r.Why, 256)
-	}
-	return k.quote(r.Why+" (crossing "+r.Crossing+")", 256)
-}
-
-// attemptAnswered carries out what the answer to an attempt's review says of the
-// agent's pause, where an attempt brought it: approved lifts it, unless another
-// attempt waits for its answer; rejected makes it that person's, which no other
-// answer lifts.
+// attemptAnswered carries out what the answer to a review does to its agent's pause.
 func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, w *Word) error {
 	a, err := tx.Agent(r.Tenant, r.Agent)
-	stops := err == nil && r.About == review.AboutAnomaly && r.State == review.Rejected
-	if errors.Is(err, ErrNotFound) || err == nil && a.State != holdfast.AgentPaused && !stops {
+	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	others, err := approval.Waiting(tx, r.Tenant, r.Agent, review.AboutEscape, review.AboutBudget, review.AboutAnomaly)
+	waiting, err := approval.Waiting(tx, r.Tenant, r.Agent, review.AboutEscape, review.AboutBudget, review.AboutAnomaly)
 	if err != nil {
 		return err
 	}
-	others = slices.DeleteFunc(others, asksOnly)
-	stops = stops && a.State != holdfast.AgentPaused
-	own, attempted := k.isPausedFor(&a, r), false
-	for i := range others {
-		attempted = attempted || k.isPausedFor(&a, &others[i])
-	}
-	switch {
-	case r.State == review.Rejected && (own || attempted || stops):
-		pauseBy(&a, k.quote("stopped by "+r.Reviewer+", who rejected review "+r.ID+review.SuffixReason(r.Reason), 256))
-		if err := tx.PutAgent(a); err != nil {
-			return err
-		}
-		return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_paused", Who: r.Reviewer,
-			Subject: r.Agent,
-			Data:    map[string]any{"why": a.Why, "review": r.ID}})
-	case r.State != review.Approved || !own:
+	effect := pause.ApplyAnswer(&a, r, waiting, k.quote)
+	if effect == pause.None {
 		return nil
-	case len(others) > 0:
-		k.pauseFor(&a, &others[0])
-		return tx.PutAgent(a)
 	}
-	letGo(&a)
-	if err := tx.PutAgent(a); err != nil {
+	if err := tx.PutAgent(a); err != nil || effect == pause.Moves {
 		return err
 	}
-	data := w.Data()
-	data["review"] = r.ID
-	return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_unpaused", Who: r.Reviewer,
-		Subject: r.Agent, Data: data})
-}
-
-// asksOnly says whether a review asks about an agent that was not paused for it.
-func asksOnly(r review.Review) bool {
-	return r.About == review.AboutAnomaly && r.Boundary != watch.BoundaryPrefix+watch.Pause.String()
+	e := Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_paused", Who: r.Reviewer, Subject: r.Agent,
+		Data: map[string]any{"why": a.Why}}
+	if effect == pause.Releases {
+		e.Name, e.Data = "agent_unpaused", w.Data()
+	}
+	e.Data["review"] = r.ID
+	return k.event(tx, e)
 }

@@ -10,9 +10,11 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
@@ -73,10 +75,10 @@ type crossing struct {
 	cut    context.CancelCauseFunc
 	caller context.Context // the door's own context
 	tasks  *tasks
-	flight *flight   // what halt, pause and revocation find it by
-	gone   sync.Once // the parent counts this crossing down once
-	by     origin    // who crosses
-	leased bool      // its caller acts itself, between Enter and Exit
+	flight *flight.Flight // what halt, pause and revocation find it by
+	gone   sync.Once      // the parent counts this crossing down once
+	by     origin         // who crosses
+	leased bool           // its caller acts itself, between Enter and Exit
 }
 
 // tellParent lets the parent leave: this crossing holds it up no longer.
@@ -343,7 +345,7 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement, begins bool) error {
 		return nil
 	}
 	if a.State != holdfast.AgentRunning {
-		return &errRefused{*pausedAgent(&a)}
+		return &errRefused{*pause.Refuse(&a)}
 	}
 	if k.fled.has(j.who.Tenant, j.who.Agent) {
 		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent is being paused: its code tried to leave its sandbox", "")}
@@ -366,10 +368,10 @@ func (k *Kernel) meet(tx Tx, j *judgement) error {
 func (c *crossing) register() bool {
 	c.ctx, c.cut = context.WithCancelCause(c.caller)
 	j := c.j
-	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, within: j.branch.names(),
-		token: j.who.TokenID, boundary: j.contract.Boundary, intent: j.who.Intent, chain: j.who.Chain,
-		since: j.now, cut: c.cut, leased: c.leased}
-	if c.k.flights.add(c.flight) {
+	c.flight = &flight.Flight{ID: j.id, Tenant: j.who.Tenant, Agent: j.who.Agent, Within: j.branch.names(),
+		Token: j.who.TokenID, Boundary: j.contract.Boundary, Intent: j.who.Intent, Chain: j.who.Chain,
+		Since: j.now, Cut: c.cut, Leased: c.leased}
+	if c.k.flights.Add(c.flight) {
 		return true
 	}
 	c.cut(errActEnded)
@@ -377,7 +379,7 @@ func (c *crossing) register() bool {
 }
 
 func (c *crossing) unregister() {
-	c.k.flights.remove(c.flight)
+	c.k.flights.Remove(c.flight)
 	c.cut(errActEnded)
 }
 

@@ -8,8 +8,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
-	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
@@ -55,13 +56,8 @@ func escaped(e ended, esc *posture.Escape, agent string) *ending {
 	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: posture.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
 	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: esc.Call.Tried() +
 		"; it was ended, and its agent is paused",
-		Hint: goesOn(agent)}
+		Hint: pause.HintAtEscape(agent)}
 	return end
-}
-
-// goesOn is the hint how an agent that tried to get out goes on.
-func goesOn(agent string) string {
-	return "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, or by approving its review, which takes the operator key that `holdfast init` makes"
 }
 
 // attempt prepares what is written of an escape: its words, and the question.
@@ -101,7 +97,7 @@ func (k *Kernel) answer(tx *scope, a *attempt, j *judgement) error {
 	from, was := agent.Level, agent.State
 	agent.Level = max(holdfast.Baseline, from-1)
 	if was != holdfast.AgentPaused { // whoever paused it before, and why, stands
-		k.pauseFor(&agent, &a.review)
+		pause.PauseFor(&agent, &a.review, k.quote)
 	}
 	if err := tx.PutAgent(agent); err != nil {
 		return err
@@ -167,10 +163,12 @@ func (f *fled) has(tenant, agent string) bool {
 
 // seize ends what the agent has under way, but for the crossing of own, and
 // keeps more from beginning until the attempt is durable.
-func (k *Kernel) seize(tenant, agent string, esc *posture.Escape, own *flight) int {
+func (k *Kernel) seize(tenant, agent string, esc *posture.Escape, own *flight.Flight) int {
 	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + esc.Call.Tried(),
-		Hint: goesOn(agent)}
-	return k.flights.cut(cause, func(f *flight) bool { return f != own && f.tenant == tenant && f.agent == agent })
+		Hint: pause.HintAtEscape(agent)}
+	return k.flights.Cut(cause, func(f *flight.Flight) bool {
+		return f != own && f.Tenant == tenant && f.Agent == agent
+	})
 }
 
 // breaks notes at once that the crossing's code tried to get out.
@@ -245,7 +243,7 @@ func Opened(r *review.Review) Notice {
 	if r.About == "" {
 		n.Agent = r.Asks()
 	}
-	if r.About == review.AboutBudget || r.About == review.AboutAnomaly && !asksOnly(*r) {
+	if r.About == review.AboutBudget || r.About == review.AboutAnomaly && !pause.AsksOnly(*r) {
 		n.Level = "error"
 		n.Why += "; the agent is paused"
 	}

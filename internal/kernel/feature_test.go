@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
@@ -390,9 +391,9 @@ func TestFeatureCannotKeepAnAgentFromBeingStopped(t *testing.T) {
 				t.Errorf("after an unpause: %+v", stops)
 			}
 			w.passes(w.req("test/low", `{"unpaused":1}`)) // whose entry fails as well
-			if stops := w.k.Stops(); len(stops) == 0 || stops[0].Cause != kernel.CauseHandlerFailed ||
-				stops[0].Agent != "alice" {
-				t.Errorf("%+v", stops)
+			if all := w.k.Stops(); len(all) == 0 || all[0].Cause != stops.CauseHandlerFailed ||
+				all[0].Agent != "alice" {
+				t.Errorf("%+v", all)
 			}
 			repaired.Store(true)
 			w.untilReacted()

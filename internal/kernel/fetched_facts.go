@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
@@ -16,9 +15,6 @@ import (
 
 // MaxShown is the largest request that a fact or a judge is given, in bytes.
 const MaxShown = 256 << 10
-
-// maxFetchedText bounds what one record keeps of all facts together, in bytes.
-const maxFetchedText = 8 << 10
 
 // fetchFacts fetches the facts that the rules on the request name (D3): before K8
 // is asked, under no lock, and only those of rules that judge here. What cannot be
@@ -70,7 +66,7 @@ func (j *judgement) fetchNamed(ctx context.Context, names []string) (got map[str
 	if j.looks {
 		return got, nil
 	}
-	return got, j.k.recordFetched(got)
+	return got, j.k.records.Fetched(got, func(text string) string { return j.k.past.Seal("fact", text) })
 }
 
 // FactRequest is what a fact that hangs on the request is given, as JSON: all of
@@ -98,41 +94,4 @@ func (j *judgement) forFacts() ([]byte, error) {
 	}
 	return json.Marshal(FactRequest{Boundary: j.req.Boundary, Operation: j.contract.Operation, Risk: j.risk(), Tenant: j.who.Tenant,
 		Principal: j.who.Principal, Agent: j.who.Agent, Kind: j.who.Kind, Session: j.who.Session, Payload: res.Out})
-}
-
-// recordFetched is what a record keeps of facts: enough to judge again by those
-// that are short and hang on nothing that an agent sent.
-func (k *Kernel) recordFetched(all map[string]constitution.Fetched) []ledger.Fetched {
-	var out []ledger.Fetched
-	left := maxFetchedText
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if len(out) == ledger.MaxFetched {
-			break
-		}
-		f := all[name]
-		r := ledger.Fetched{Name: name}
-		if f.Err != nil {
-			r.Why = k.quote(f.Err.Error(), 256)
-		} else {
-			r.Seal = k.past.Seal("fact", string(f.Text))
-			if r.Text = k.keepable(&f); len(r.Text) > left {
-				r.Text = ""
-			}
-			left -= len(r.Text)
-		}
-		out = append(out, r)
-	}
-	return out
-}
-
-// keepable is the text of a fact that may stand in a record, or nothing.
-func (k *Kernel) keepable(f *constitution.Fetched) string {
-	if f.PerRequest || len(f.Text) > ledger.MaxFetchedText {
-		return ""
-	}
-	res, err := k.redact.JSON(f.Text)
-	if err != nil || res.Found() {
-		return ""
-	}
-	return string(f.Text)
 }

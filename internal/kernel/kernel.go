@@ -14,7 +14,7 @@
 // of a server, who asks within an agent, and what is kept before an action. The packages below
 // this one have a subject each and know no Kernel: approval (the questions to people and
 // their answers: the only way from a hold to an allow; approvals.go joins it), past, record,
-// checkpoint and deadline.
+// stops, flight, checkpoint and deadline.
 //
 // What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
 // chain is a row and no stop, because there may be any number of them; a paused agent is a
@@ -33,8 +33,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/kernel/record"
+	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -121,9 +123,9 @@ type Kernel struct {
 	lineage     Lineage
 	lineageHost *host
 	reserved    []*Reserved
-	flights     flights
+	flights     flight.Set
 	fled        fled
-	stopped     stops
+	stopped     stops.Set
 	features    features
 	reacting    chan struct{} // one React at a time
 	flood       flood.Counter

@@ -7,21 +7,19 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // MaxLease is the longest time a caller may act between Enter and Exit.
 const MaxLease = 10 * time.Minute
 
-// MaxLeases is how many crossings of one agent may stand open between Enter and
-// Exit at once: nothing but its lease ends one whose caller is gone.
-const MaxLeases = 256
-
 // nameLeases is the rule of the refusal of one more.
 const nameLeases = "leases/open"
 
 func noLease() holdfast.Opinion {
-	op := deny(holdfast.K3, holdfast.KindBounds, fmt.Sprintf("%d crossings of this agent are open under leases", MaxLeases),
+	op := deny(holdfast.K3, holdfast.KindBounds,
+		fmt.Sprintf("%d crossings of this agent are open under leases", flight.MaxLeases),
 		"leave one with Exit, or wait until a lease runs out")
 	op.State = "EXCEEDED"
 	return nameDenial(nameLeases, op)
@@ -42,7 +40,7 @@ type Crossing struct {
 // outcome is never nil, and the Crossing is nil only with an error. Where a
 // settled result was given back (a replay) nothing is to be done: the outcome
 // has it, and the Crossing has ended: its context is done, and Exit is an
-// AbandonedError. Where MaxLeases of the agent are open, one more is refused
+// AbandonedError. Where flight.MaxLeases of the agent are open, one more is refused
 // under K3 with the rule leases/open, and recorded as any refusal is.
 func (k *Kernel) Enter(ctx context.Context, req holdfast.Request, lease time.Duration) (*Crossing, *holdfast.Outcome, error) {
 	if lease <= 0 || lease > MaxLease {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -54,7 +55,7 @@ func TestK5_D10_replay_of_a_lease(t *testing.T) {
 func TestLeasesOfOneAgentAreBounded(t *testing.T) {
 	w := newWorld(t, "")
 	var open []*kernel.Crossing
-	for i := range kernel.MaxLeases {
+	for i := range flight.MaxLeases {
 		x, _, err := w.k.Enter(t.Context(), w.req("test/low", fmt.Sprintf(`{"n":%d}`, i)), time.Minute)
 		if err != nil {
 			t.Fatal(i, err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 )
 
 // MaxSubAgent is the longest ID of an agent within another, and how much a record keeps of a
@@ -49,14 +49,11 @@ func (b *branch) same(other *branch) bool {
 func (b *branch) paused() *holdfast.Opinion {
 	for i := range b.path {
 		if b.path[i].State != holdfast.AgentRunning {
-			return pausedAgent(&b.path[i])
+			return pause.Refuse(&b.path[i])
 		}
 	}
 	return nil
 }
-
-// shownAgent is a name in a message: an agent's, and the ID of one within it.
-func shownAgent(name string) string { return excerpt.Of(name, 64+1+MaxSubAgent) }
 
 func idOf(a *holdfast.Agent) string { return strings.TrimPrefix(a.Name, a.Owner+"/") }
 

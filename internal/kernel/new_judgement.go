@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 )
 
 // make turns a request into a judgement: the token is verified and the
@@ -213,7 +214,7 @@ func (j *judgement) before() *holdfast.Opinion {
 		return nil
 	}
 	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
-		return pausedAgent(&j.agent)
+		return pause.Refuse(&j.agent)
 	}
 	if j.whoErr == nil && j.factErr == nil {
 		if op := j.branch.paused(); op != nil {

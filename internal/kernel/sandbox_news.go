@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
@@ -22,42 +20,15 @@ import (
 // from beginning.
 const eventEnded = "sandbox_ended"
 
-// heard takes the news off an act's error.
-func heard(err error) (*posture.News, error) {
-	var n *posture.News
-	if errors.As(err, &n) {
-		return n, n.Err
-	}
-	return nil, err
-}
-
-// ended records what a run came to. What its code did has an event of its own
-// (violated, answer), and of a program that fails by itself its exit code stands
-// in the entry.
+// ended records what a run came to, unless another event or the entry alone tells it.
 func (k *Kernel) ended(tx Tx, j *judgement, n *posture.News) error {
-	if n == nil || len(n.Signals) == 0 || n.Signals[0].Level < slog.LevelWarn || n.State == posture.SyscallBlocked {
+	data := n.EventData()
+	if data == nil {
 		return nil
 	}
-	data := map[string]any{"level": levelWord(n.Signals[0].Level), "trace": n.Signals[0].Event,
-		"request_id": visible.Shorten(n.Run), "state": visible.Shorten(string(n.State)),
-		"exit_code": n.Exit, "agent": j.who.Agent, "session": j.who.Session, "boundary": j.contract.Boundary}
-	if n.Err != nil {
-		data["kind"] = string(holdfast.KindOf(n.Err))
-	}
-	return k.event(tx, Event{Tenant: j.who.Tenant, Crossing: j.id, Name: eventEnded, Who: j.who.Principal, Subject: j.who.Agent, Data: data})
-}
-
-// levelWord is a level as the document writes it.
-func levelWord(l slog.Level) string {
-	switch {
-	case l >= holdfast.LevelCritical:
-		return "CRITICAL"
-	case l >= slog.LevelError:
-		return "ERROR"
-	case l >= slog.LevelWarn:
-		return "WARNING"
-	}
-	return "INFO"
+	data["agent"], data["session"], data["boundary"] = j.who.Agent, j.who.Session, j.contract.Boundary
+	return k.event(tx, Event{Tenant: j.who.Tenant, Crossing: j.id, Name: eventEnded, Who: j.who.Principal,
+		Subject: j.who.Agent, Data: data})
 }
 
 // told tells of the run's rows; of an escape attempt caught does.

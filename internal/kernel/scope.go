@@ -13,8 +13,11 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel/approval"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
+	"github.com/holdfast-dev/holdfast/internal/kernel/stops"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -120,7 +123,7 @@ func (k *Kernel) runInScopeOf(ctx context.Context, update func(context.Context, 
 			k.afterCommit(s)
 			return nil
 		}
-		k.disarmStops(s.stops)
+		k.stopped.Disarm(s.stops)
 		var hook *hookError
 		if !errors.As(err, &hook) || failed[hook.skipKey()] != nil || k.store.Poisoned() != nil {
 			return err
@@ -164,7 +167,7 @@ func (s *scope) recordFailures() error {
 func (s *scope) stopForFailure(h *hookError, why string) (id string, err error) {
 	err = stopRows.Scan(s.Tx, table.Range{Prefix: []any{h.tenant}, Limit: maxStops}, func(k stopKey, old Stop,
 		_ int64) error {
-		if old.Feature == "" && old.Cause == CauseHandlerFailed && old.Agent == h.agent {
+		if old.Feature == "" && old.Cause == stops.CauseHandlerFailed && old.Agent == h.agent {
 			id = k.ID
 		}
 		return nil
@@ -172,7 +175,7 @@ func (s *scope) stopForFailure(h *hookError, why string) (id string, err error) 
 	if err != nil || id != "" {
 		return id, err
 	}
-	return s.putStop("", Stop{Tenant: h.tenant, Agent: h.agent, Cause: CauseHandlerFailed, Why: why})
+	return s.putStop("", Stop{Tenant: h.tenant, Agent: h.agent, Cause: stops.CauseHandlerFailed, Why: why})
 }
 
 // afterCommit lets take effect what the transaction left.
@@ -182,8 +185,8 @@ func (k *Kernel) afterCommit(s *scope) {
 			k.cutStopped(stop)
 		}
 	}
-	k.disarmStops(s.lifted)
-	k.rewordStops(s.changed)
+	k.stopped.Disarm(s.lifted)
+	k.stopped.Reword(s.changed)
 	if len(s.stops)+len(s.lifted) > 0 {
 		k.Wake()
 	}
@@ -540,15 +543,15 @@ func (t *featureTx) PauseAgent(a *holdfast.Agent, r *review.Review, cut bool, e 
 		if a.State != holdfast.AgentRunning {
 			return nil // who stopped it before, and why, still counts
 		}
-		s.k.pauseFor(a, r)
+		pause.PauseFor(a, r, s.k.quote)
 		if err := s.PutAgent(*a); err != nil {
 			return err
 		}
 		paused, e.Data["why"] = true, a.Why
 		s.after = append(s.after, func() {
-			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.Name) +
-				" was paused" + review.SuffixReason(a.Why), Hint: goesOnBy(a)}
-			s.k.flights.cut(cause, func(fl *flight) bool { return cut && fl.of(a.Tenant, a.Name) })
+			cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + pause.ShowAgent(a.Name) +
+				" was paused" + review.SuffixReason(a.Why), Hint: pause.Hint(a)}
+			s.k.flights.Cut(cause, func(f *flight.Flight) bool { return cut && f.BelongsTo(a.Tenant, a.Name) })
 			s.k.Wake()
 		})
 		return s.k.event(s.Tx, e)

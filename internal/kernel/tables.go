@@ -8,9 +8,9 @@ import (
 
 // The kernel's own tables. Those of which gates read a row say so.
 var (
-	haltStates     = table.New[string, haltState]("halt", table.Options{Key: "scope"})
+	haltStates = table.New[string, haltState]("halt", table.Options{Key: "scope"})
 
-	ruleTexts       = table.New[string, constitution.Text]("rule_text", table.Options{Key: "rule"})
+	ruleTexts = table.New[string, constitution.Text]("rule_text", table.Options{Key: "rule"})
 
 	endedChains = table.New[string, EndedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
 )

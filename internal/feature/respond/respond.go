@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/policy/pause"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -261,7 +262,7 @@ func (a *answering) askPerson(tx kernel.FeatureTx, agent *holdfast.Agent) (*revi
 		return nil, err
 	}
 	for i := range waiting {
-		if kernel.ConditionOf(&waiting[i]) == a.f.Condition {
+		if pause.ConditionOf(&waiting[i]) == a.f.Condition {
 			return &waiting[i], nil
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/flight"
 	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
@@ -161,7 +162,7 @@ type Status struct {
 	// Watch is what is out of the ordinary; nil where nobody watches.
 	Watch       *Watched          `json:"watch,omitempty"`
 	ChainsEnded int               `json:"chains_ended,omitempty"`
-	Flights     []kernel.Flight   `json:"flights,omitempty"`
+	Flights     []flight.Summary  `json:"flights,omitempty"`
 	Ledger      []TenantLedger    `json:"ledger"`
 	Servers     map[string]string `json:"mcp_servers,omitempty"`
 	Problems    []string          `json:"problems,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 )
 
 // Signal is one row of the document's error tables (003 2.1 and 2.2): how loud
@@ -125,6 +126,44 @@ func (n *News) Error() string {
 
 // Unwrap returns the inner error.
 func (n *News) Unwrap() error { return n.Err }
+
+// TakeNews takes the news off an act's error.
+func TakeNews(err error) (*News, error) {
+	var n *News
+	if errors.As(err, &n) {
+		return n, n.Err
+	}
+	return nil, err
+}
+
+// EventData returns what the ledger keeps of a run that a limit or a wall ended, or kept from
+// beginning; nil of any other. What the code did to its walls has an event of its own, and the
+// entry has the exit code of a program that fails by itself.
+func (n *News) EventData() map[string]any {
+	if n == nil || len(n.Signals) == 0 || n.Signals[0].Level < slog.LevelWarn || n.State == SyscallBlocked {
+		return nil
+	}
+	first := n.Signals[0]
+	data := map[string]any{"level": levelWord(first.Level), "trace": first.Event, "request_id": visible.Shorten(n.Run),
+		"state": visible.Shorten(string(n.State)), "exit_code": n.Exit}
+	if n.Err != nil {
+		data["kind"] = string(holdfast.KindOf(n.Err))
+	}
+	return data
+}
+
+// levelWord returns a level as spec 003 writes it.
+func levelWord(l slog.Level) string {
+	switch {
+	case l >= holdfast.LevelCritical:
+		return "CRITICAL"
+	case l >= slog.LevelError:
+		return "ERROR"
+	case l >= slog.LevelWarn:
+		return "WARNING"
+	}
+	return "INFO"
+}
 
 // News is the error that an act returns with the result of a run: nil where
 // there is nothing to tell, and with Broke inside where the code did something to
