@@ -44,8 +44,7 @@ var orders = map[string][]string{
 		"memory", "literal", "certain", "guess", "engine", "format", "stream",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
-	"internal/kernel":  {"checkpoint", "deadline", "past", "record", "approval"},
-	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops"},
+	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops", "approval"},
 	"internal/frontend/egress": {
 		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
 		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
