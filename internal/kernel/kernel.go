@@ -11,10 +11,11 @@
 // step; what else follows one is a feature's, by signal.
 //
 // Ports (ports.go) are questions that one feature answers: which contract is active for a tool
-// of a server, who asks within an agent, and what is kept before an action. The packages below
-// this one have a subject each and know no Kernel: approval (the questions to people and
-// their answers: the only way from a hold to an allow; approvals.go joins it), past, record,
-// stops, flight, checkpoint and deadline.
+// of a server, who asks within an agent, and what is kept before an action. Two powers have one
+// user each: only an Eraser erases parts of the ledger, only a CounterRaiser raises a counter past
+// its limit. The packages below this one have a subject each and know no Kernel: approval (the
+// questions to people and their answers: the only way from a hold to an allow; approvals.go joins
+// it), flight (what runs), stops (what may not begin), past, record, checkpoint and deadline.
 //
 // What rules name as facts is fetched here, because K8 uses it for the output as well. An ended
 // chain is a row and no stop, because there may be any number of them; a paused agent is a
