@@ -35,7 +35,7 @@ func (x *Scanner) mixedRun(i, n int) int {
 	case b == i-1 && s[b] == 'j' && x.Has(b-3, "$y$"):
 		x.yescrypt(b)
 	}
-	if i-b == 2 && n >= 2 {
+	if i-b == 2 && n >= 2 && !x.isInside(b, minNoise) {
 		if end := x.iban(b); end > 0 {
 			x.mask(b, end, rule.IBAN)
 			return i + n
