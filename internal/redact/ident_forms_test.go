@@ -1,6 +1,9 @@
 package redact
 
 import (
+	"bytes"
+	base32std "encoding/base32"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,8 +49,13 @@ func TestAddressesAreFound(t *testing.T) {
 		"jörg@exämple.de", "user@例子.公司", "ann@host.internal", "ann@mail.test", "x1@photography.photography",
 		"d@e.zip", "who@a.corp", "n@xn--80akhbyknj4f",
 	} {
+		if out := string(e.Text([]byte("https://" + strings.ReplaceAll(a, "@", "%40") +
+			"@caldav.example.com/x")).Out); strings.Contains(out, "%40") && a != "n@xn--80akhbyknj4f" {
+			t.Errorf("%s as a user left %q", a, out)
+		}
 		core, _, _ := strings.Cut(a, "@")
-		for _, c := range []string{"§", "mail § now", "<§>", "mailto:§?subject=x", "(§)", "\"§\"", "to:§,", "-§",
+		for _, c := range []string{"§", "mail § now", "<§>", "mailto:§?subject=x", "https://h/?to=§#x", "(§)",
+			"\"§\"", "to:§,", "-§",
 			"+§", "§: hello", "§.", "e-mail=§&x=1", "|§|", "* § *", "§\n", "see ssh docs; mail §"} {
 			text := strings.ReplaceAll(c, "§", a)
 			if a == "n@xn--80akhbyknj4f" { // one label
@@ -121,6 +129,96 @@ func TestNumbersInJSONStayNumbers(t *testing.T) {
 				t.Errorf("%s became %s and %s, %v, %v, want %s", in, r.Out, b.Out, err, err2, want)
 			}
 			in = want
+		}
+	}
+}
+
+// natsKey returns a seed or a private key of NATS, as its encoding defines it.
+func natsKey(head []byte, b byte) string {
+	raw := append(head, bytes.Repeat([]byte{b, 0x5a}, 16)...)
+	crc := uint16(0)
+	for _, c := range raw {
+		crc ^= uint16(c) << 8
+		for range 8 {
+			carry := crc >> 15
+			crc = crc<<1 ^ carry*0x1021
+		}
+	}
+	return base32std.StdEncoding.WithPadding(base32std.NoPadding).EncodeToString(append(raw, byte(crc), byte(crc>>8)))
+}
+
+// Formats that have a check or a prefix are found, and with a wrong check or a
+// character less they are not.
+func TestFormatsWithAPrefixOrACheck(t *testing.T) {
+	e := newEngine(t)
+	user, account, private := natsKey([]byte{18<<3 | 20<<3>>5, 20 << 3 & 0xf8}, 0x31), natsKey([]byte{18 << 3, 0},
+		0x77), natsKey([]byte{15 << 3}, 0x42)
+	for _, c := range []masked{
+		{"seed " + user + " now", user, "secret.private_key"}, {"NATS_SEED=" + account, account, "secret.private_key"},
+		{"key: \"" + private + "\"", private, "secret.private_key"},
+		{"-----BEGIN USER NKEY SEED-----\n" + user + "\n------END USER NKEY SEED------\n", user, "secret.private_key"},
+		{"t=v4.local." + b62 + b62, b62, "secret.token"}, {"v2.public." + b62 + b62 + b62 + ".Zm9v", b62,
+			"secret.token"},
+		{"k4.secret." + b62 + b62, b62, "secret.private_key"}, {"k2.local." + b62 + b62[:7], b62, "secret.private_key"},
+		{"Medicare: 1EG4-TE5-MK73, born", "1EG4-TE5-MK73", "pii.health"}, {"his MBI is 1EG4TE5MK73",
+			"1EG4TE5MK73", "pii.health"},
+		{"sid 00D300000000abc!" + b62 + b62 + b62[:20], b62, "secret.token"}, {"license " + hex64[:32] +
+			"FFFFNRAL", hex64[:32], "secret.token"},
+		{"NRAA-" + hex64[:27], hex64[:27], "secret.token"}, {"apify_api_" + b62, b62, "secret.token"},
+		{"AVNS_" + b62[:19], b62[:19], "secret.token"},
+		{"https://acme.tines.com/webhook/" + hex64[:32] + "/x", hex64[:32], "secret.webhook"},
+		{"pi_3MtwBwLkdIwHu7ix_secret_" + b62[:25], b62[:25], "secret.stripe"},
+	} {
+		r := e.Text([]byte(c.text))
+		if strings.Contains(string(r.Out), c.secret) || !slices.Contains(r.Rules(), c.rule) {
+			t.Errorf("Text(%q) = %q by %v", c.text, r.Out, r.Rules())
+		}
+		agrees(t, e, r, bytewise([]byte(c.text))...)
+	}
+	for _, text := range []string{
+		"seed " + user[:57] + "A", "id " + strings.Replace(account, "A", "B", 1), "U" + user[1:57],
+		"v4.local.config", "v1.public.key", "k4.public.key", "1EG4-TE5-MK73", "Medicare 1EG4-TE5-MK7",
+		"part 1AB2-CD3-EF45",
+		"00D300000000abc!", hex64[:40], "live_" + hex64[:34], "api-version-2026-01-01", "sub-component", "key_" +
+			hex64[:27], "da2-" + strings.Repeat("a", 25), "pa-" + b62, "cr-" + hex64[:40], "test_" + b62[:35],
+		"sess-timeout", "pat_matcher_for_all_of_the_things_in_here", "waka_time", "s-s4t2ud", "AQVN", "4b1d" +
+			hex64[:40], "1000.00", "tkn.v1_x",
+	} {
+		if r := e.Text([]byte(text)); string(r.Out) != text {
+			t.Errorf("Text(%q) = %q by %v", text, r.Out, r.Rules())
+		}
+	}
+}
+
+// A phone's number of any country is found behind its word; a day, an address of a
+// machine and a version behind the same word are not.
+func TestPhonesBehindTheirWord(t *testing.T) {
+	e := newEngine(t)
+	for _, n := range []string{
+		"0475 31 90 22", "06 12 34 56 78", "030 1234567", "0171/1234567", "044 668 18 00", "8 800 555-35-35",
+		"010-1234-5678", "98765 43210", "(02) 9876 5432", "0412 345 678", "11 91234-5678", "020 123 45 67",
+		"0043 1 5339900", "912 345 678", "91 411 22 33", "2101234567", "5551234567", "01 23 45 67 89",
+		"99 571 330", "1234 5678",
+	} {
+		for _, word := range []string{"Phone: ", "tel. ", "Telefon ", "mobile=", "Handynummer: ", "téléphone : ",
+			"Tél: ", "Telefono: ", "fax ", "GSM ", "celular: ", "phone_number: ", "WhatsApp "} {
+			text := word + n + "\nnext 12 line\n"
+			r := e.Text([]byte(text))
+			if out := string(r.Out); strings.Contains(out, n[3:]) || !strings.HasSuffix(out, "\nnext 12 line\n") {
+				t.Errorf("Text(%q) = %q", text, out)
+			}
+			agrees(t, e, r, bytewise([]byte(text))...)
+		}
+		text := "Order " + n + " of 9\n"
+		if r := e.Text([]byte(text)); strings.Contains(string(r.Out), "[") && n[0] != '0' && n[0] != '(' {
+			t.Errorf("Text(%q) = %q by %v", text, r.Out, r.Rules())
+		}
+	}
+	for _, text := range []string{"phone since 2024-11-12", "tel 12.10.2024 on", "phone 10.20.30.40",
+		"mobile 3.14159265", "phone 2024 11 12", "fax 1.2.3", "tel 12/10/2024", "phone 123456",
+		"mobile app 1732160564123456789", "a callback.\nJul 1 calvisitor-10-105-160-95 kernel"} {
+		if r := e.Text([]byte(text)); string(r.Out) != text {
+			t.Errorf("Text(%q) = %q by %v", text, r.Out, r.Rules())
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (x *Scanner) email(i, w int) int {
 	}
 	l = behindMarks(x.S, l, i)
 	host := x.S[i+w : min(r, i+w+MaxBehind)]
-	if l == i || !isHost(host) || notAddress(x.user(l, i), host) || x.isLogin(l, r, host) {
+	if l == i || !isHost(host) || notAddress(x.user(l, i), host) || w == 1 && x.isLogin(l, r, host) {
 		return i + w
 	}
 	x.mask(l, r, rule.Email)

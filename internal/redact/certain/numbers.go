@@ -202,7 +202,7 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 			break
 		}
 	}
-	if total < 7 || cursor.IsDate(g[:k]) || k == 2 && g[0].Sep == '.' || cursor.IsAddress(g[:k]) || halfDotted(g[:k]) {
+	if total < 7 || x.isDate(g[:k]) || k == 2 && g[0].Sep == '.' || cursor.IsAddress(g[:k]) || halfDotted(g[:k]) {
 		return 0, 0
 	}
 	end = g[k-1].At + g[k-1].N
@@ -210,7 +210,7 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 	if k > 1 || total >= 9 && x.S[at] == '0' || total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2' {
 		want |= wordCall
 	}
-	if x.near(at, want) {
+	if x.near(at, want) || x.nearPhone(at) {
 		return start, end
 	}
 	return 0, 0

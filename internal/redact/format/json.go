@@ -521,7 +521,7 @@ func (w *walker) number(i int) int {
 // digits reads a number that is long enough to be hexadecimal for something: that
 // of digits has no letter.
 func (w *walker) digits(i, end int) {
-	r, err := w.nest.run(w.in[i:end], w.nested)
+	r, _, _, err := w.nest.run(w.in[i:end], w.nested)
 	if err != nil && !w.nest.peeks {
 		w.err = err
 		return
