@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
+	"github.com/holdfast-dev/holdfast/internal/redact/mailhost"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -29,44 +30,11 @@ func (x *Scanner) email(i, w int) int {
 	}
 	l = behindMarks(x.S, l, i)
 	host := x.S[i+w : min(r, i+w+MaxBehind)]
-	if l == i || !isHost(host) || notAddress(x.user(l, i), host) || w == 1 && x.isLogin(l, r, host) {
+	if l == i || !mailhost.IsHost(host) || mailhost.IsNoAddress(x.user(l, i), host) || w == 1 && x.isLogin(l, r, host) {
 		return i + w
 	}
 	x.mask(l, r, rule.Email)
 	return i + w
-}
-
-// isHost reports whether h is a name of two labels or more that ends in a top-level
-// domain and does not begin as a version does.
-func isHost(h []byte) bool {
-	if len(h) < 4 || h[0] == '.' {
-		return false
-	}
-	from := 0
-	if h[0] == 'v' {
-		from = 1
-	}
-	if n := char.DigitsFrom(h, from, len(h)); n > 0 && from+n+1 < len(h) && h[from+n] == '.' &&
-		char.Class[h[from+n+1]]&char.Digit != 0 {
-		return false
-	}
-	dot := bytes.LastIndexByte(h, '.')
-	return dot > 0 && h[dot-1] != '.' && isTopLevel(h[dot+1:])
-}
-
-// notAddress reports whether "local@host" only looks like an address: the user of a
-// repository's URL, a verb of a format, a word of a language before an operator.
-func notAddress(local, host []byte) bool {
-	if len(local) == 2 && local[0] == '%' {
-		return true
-	}
-	for _, word := range [...]string{"git", "hg", "svn", "this", "super", "return"} {
-		if char.EqualFold(local, word) {
-			return true
-		}
-	}
-	first := host[:bytes.IndexByte(host, '.')]
-	return string(first) == "self" || string(first) == "this"
 }
 
 // isLogin reports whether the address [l, r) names an account of a machine, or an

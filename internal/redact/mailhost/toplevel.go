@@ -1,4 +1,4 @@
-package certain
+package mailhost
 
 import (
 	"strings"
