@@ -81,7 +81,10 @@ func TestCardsNeedTheirFormOrAWord(t *testing.T) {
 		"creditCard: 4111111111111111", "CARD_NUMBER=4111111111111111", "4111111111111111 exp 12/29",
 		"4111111111111111, CVV 123", "maestro 6304000000000000000", "card 4222222222222",
 		"Kreditkarte 4111 1111 1111 1111",
-		"tarjeta: 4111111111111111", "cc:4111.1111.1111.1111", "4111 1111 1111 1111 12/29",
+		"tarjeta: 4111111111111111",
+		"the limit of the credit card that I got from the bank in May last year is low: 4111111111111111",
+		"4111111111111111 is the number of my card", "card 501800000009", "cc:4111.1111.1111.1111",
+		"4111 1111 1111 1111 12/29",
 		`{"cardNo": "4111111111111111"}`, `"card": 4111111111111111`,
 	} {
 		r := e.Text([]byte(text))
@@ -209,6 +212,12 @@ func TestPhonesBehindTheirWord(t *testing.T) {
 			}
 			agrees(t, e, r, bytewise([]byte(text))...)
 		}
+		for _, c := range []string{"The phone that I wrote down for the old office in the town is § today",
+			"§ is her mobile number", "They are not answering at §"} {
+			if out := string(e.Text([]byte(strings.ReplaceAll(c, "§", n))).Out); strings.Contains(out, n[3:]) {
+				t.Errorf("Text(%q) = %q", strings.ReplaceAll(c, "§", n), out)
+			}
+		}
 		text := "Order " + n + " of 9\n"
 		if r := e.Text([]byte(text)); strings.Contains(string(r.Out), "[") && n[0] != '0' && n[0] != '(' {
 			t.Errorf("Text(%q) = %q by %v", text, r.Out, r.Rules())
@@ -216,7 +225,9 @@ func TestPhonesBehindTheirWord(t *testing.T) {
 	}
 	for _, text := range []string{"phone since 2024-11-12", "tel 12.10.2024 on", "phone 10.20.30.40",
 		"mobile 3.14159265", "phone 2024 11 12", "fax 1.2.3", "tel 12/10/2024", "phone 123456",
-		"mobile app 1732160564123456789", "a callback.\nJul 1 calvisitor-10-105-160-95 kernel"} {
+		"mobile app 1732160564123456789", `{"phone":null,"name":"a long enough name of something","id":12345678}`,
+		"phones are sold; the shop that we went to last week had 1234567, 2345678 of them",
+		"a callback.\nJul 1 calvisitor-10-105-160-95 kernel"} {
 		if r := e.Text([]byte(text)); string(r.Out) != text {
 			t.Errorf("Text(%q) = %q by %v", text, r.Out, r.Rules())
 		}

@@ -107,8 +107,9 @@ func (x *Scanner) number(i int, g []cursor.Group) int {
 	if i < x.low {
 		return i + n
 	}
-	mute := x.wordlessBefore(i)
-	x.wordlessEnd = x.lately.end // no letter stands in the groups either
+	last := g[len(g)-1]
+	mute := x.wordlessBefore(i) && !x.Has(last.At+last.N, " is ") // 555 1234 is my number
+	x.wordlessEnd = x.lately.end                                  // no letter stands in the groups either
 	if !mute {
 		if end, r := x.identity(g); r != rule.None {
 			x.mask(i, end, r)
@@ -210,7 +211,7 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 	if k > 1 || total >= 9 && x.S[at] == '0' || total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2' {
 		want |= wordCall
 	}
-	if x.near(at, want) || x.nearPhone(at) {
+	if x.near(at, want) || x.nearPhone(at, end) {
 		return start, end
 	}
 	return 0, 0

@@ -23,7 +23,7 @@ var cardForms = [...]struct {
 // grouped as on a card, or a word for a card must be near.
 func (x *Scanner) card(g []cursor.Group) int {
 	at, n := g[0].At, g[0].N
-	if n >= 13 {
+	if n >= 12 {
 		end := at + n
 		if checksum.IsCard(x.S[at:end]) && x.isApart(at, end) && x.nearCard(at, end) {
 			return end
@@ -149,11 +149,48 @@ func (x *Scanner) nearCard(i, end int) bool {
 	for from > 0 && from < i && char.Class[x.S[from-1]]&char.Letter != 0 {
 		from++
 	}
-	if hasWord(x.S[from:i], &cardWordGate, cardWords[:]) {
+	if hasWord(x.S[from:i], &cardWordGate, cardWords[:]) ||
+		hasWord(x.S[x.clauseStart(i, closesCard):i], &cardWordGate, cardWords[:]) {
 		return true
 	}
 	x.Touch(end + reachMark)
-	return hasWord(x.S[end:min(len(x.S), end+reachMark)], &cardMarkGate, cardMarks[:])
+	return hasWord(x.S[end:min(len(x.S), end+reachMark)], &cardMarkGate, cardMarks[:]) ||
+		hasWord(x.S[end:x.clauseEnd(end, closesCard)], &cardWordGate, cardWords[:])
+}
+
+// The reach of a word in the same clause as a number, and what ends a clause.
+const (
+	reachClause    = 120
+	reachClauseEnd = 48
+	closesCard     = "\n\"{}[]<>"
+	closesPhone    = closesCard + ",;=:|"
+)
+
+// clauseStart returns where the clause begins in which i is, or the word behind
+// reachClause bytes before i.
+func (x *Scanner) clauseStart(i int, closes string) int {
+	from := max(0, i-reachClause)
+	for b := i; b > from; b-- {
+		if char.IndexByte(closes, x.S[b-1]) >= 0 {
+			return b
+		}
+	}
+	for from > 0 && from < i && char.Class[x.S[from-1]]&char.Letter != 0 {
+		from++
+	}
+	return from
+}
+
+// clauseEnd is clauseStart for the end of a clause.
+func (x *Scanner) clauseEnd(i int, closes string) int {
+	stop := min(len(x.S), i+reachClauseEnd)
+	for e := i; e < stop; e++ {
+		if char.IndexByte(closes, x.S[e]) >= 0 {
+			return e
+		}
+	}
+	x.Touch(i + reachClauseEnd)
+	return stop
 }
 
 // NamesCard reports whether a member's name says that its value is a card's number.

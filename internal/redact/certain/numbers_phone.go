@@ -16,15 +16,26 @@ var phoneWords = [...]string{
 	"mobileno", "voicemail", "pager",
 }
 
-var phoneWordGate = gateOf(phoneWords[:])
+// clauseWords say plainly that a number in the same clause is a phone's.
+var clauseWords = [...]string{
+	"phone", "phones", "telephone", "cellphone", "mobile", "landline", "fax", "whatsapp", "sms", "voicemail",
+	"answering", "telefon",
+}
+
+var phoneWordGate, clauseWordGate = gateOf(phoneWords[:]), gateOf(clauseWords[:])
 
 // phoneMarks are such words with letters beyond ASCII.
 var phoneMarks = [...]string{"tél", "Tél", "тел", "Тел", "電話", "电话", "전화", "τηλ"}
 
-// nearPhone reports whether one of phoneWords or phoneMarks is near before i.
-func (x *Scanner) nearPhone(i int) bool {
+// nearPhone reports whether one of phoneWords or phoneMarks is near before i, or one of
+// clauseWords in the same clause as the number [i, end).
+func (x *Scanner) nearPhone(i, end int) bool {
 	before := x.S[max(0, i-reachNear):i]
-	if hasWord(before, &phoneWordGate, phoneWords[:]) {
+	if hasWord(before, &phoneWordGate, phoneWords[:]) || !x.wordlessBefore(i) &&
+		hasWord(x.S[x.clauseStart(i, closesPhone):i], &clauseWordGate, clauseWords[:]) {
+		return true
+	}
+	if x.Has(end, " is ") && hasWord(x.S[end:x.clauseEnd(end, closesPhone)], &clauseWordGate, clauseWords[:]) {
 		return true
 	}
 	for k, c := range before {
