@@ -35,8 +35,8 @@ func (x *Scanner) mixedRun(i, n int) int {
 	case b == i-1 && s[b] == 'j' && x.Has(b-3, "$y$"):
 		x.yescrypt(b)
 	}
-	if i-b == 2 && n >= 2 && !x.isInside(b, minNoise) {
-		if end := x.iban(b); end > 0 {
+	if i-b == 2 && n >= 2 {
+		if end := x.iban(b); end > 0 && !x.isInside(b, minNoise) {
 			x.mask(b, end, rule.IBAN)
 			return i + n
 		}

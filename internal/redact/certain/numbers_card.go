@@ -145,33 +145,56 @@ const reachMark = 24
 
 // nearCard reports whether a word near the number [i, end) says that it is a card's.
 func (x *Scanner) nearCard(i, end int) bool {
-	from := max(0, i-reachNear)
-	for from > 0 && from < i && char.Class[x.S[from-1]]&char.Letter != 0 {
-		from++
-	}
-	if hasWord(x.S[from:i], &cardWordGate, cardWords[:]) ||
-		hasWord(x.S[x.clauseStart(i, closesCard):i], &cardWordGate, cardWords[:]) {
-		return true
+	if !x.wordlessBefore(i) {
+		from := max(0, i-reachNear)
+		for from > 0 && from < i && char.Class[x.S[from-1]]&char.Letter != 0 {
+			from++
+		}
+		if hasWord(x.S[min(from, x.clauseStart(i, closesCard)):i], &cardWordGate, cardWords[:]) {
+			return true
+		}
 	}
 	x.Touch(end + reachMark)
-	return hasWord(x.S[end:min(len(x.S), end+reachMark)], &cardMarkGate, cardMarks[:]) ||
-		hasWord(x.S[end:x.clauseEnd(end, closesCard)], &cardWordGate, cardWords[:])
+	stop := x.clauseEnd(end, closesCard)
+	after := x.S[end:max(stop, min(len(x.S), end+reachMark))]
+	k := 0
+	for k < len(after) && char.Class[after[k]]&char.Letter == 0 {
+		k++
+	}
+	if k == len(after) {
+		return false
+	}
+	return hasWord(after[:min(reachMark, len(after))], &cardMarkGate, cardMarks[:]) ||
+		hasWord(x.S[end:stop], &cardWordGate, cardWords[:])
 }
 
 // The reach of a word in the same clause as a number, and what ends a clause.
 const (
 	reachClause    = 120
 	reachClauseEnd = 48
-	closesCard     = "\n\"{}[]<>"
-	closesPhone    = closesCard + ",;=:|"
+	closesCard     = 1
+	closesPhone    = 2
 )
+
+// closes tells which clauses a byte ends.
+var closes = closingBytes()
+
+func closingBytes() (t [256]uint8) {
+	for _, c := range []byte("\n\"{}[]<>") {
+		t[c] = closesCard | closesPhone
+	}
+	for _, c := range []byte(",;=:|") {
+		t[c] = closesPhone
+	}
+	return t
+}
 
 // clauseStart returns where the clause begins in which i is, or the word behind
 // reachClause bytes before i.
-func (x *Scanner) clauseStart(i int, closes string) int {
+func (x *Scanner) clauseStart(i int, of uint8) int {
 	from := max(0, i-reachClause)
 	for b := i; b > from; b-- {
-		if char.IndexByte(closes, x.S[b-1]) >= 0 {
+		if closes[x.S[b-1]]&of != 0 {
 			return b
 		}
 	}
@@ -182,10 +205,10 @@ func (x *Scanner) clauseStart(i int, closes string) int {
 }
 
 // clauseEnd is clauseStart for the end of a clause.
-func (x *Scanner) clauseEnd(i int, closes string) int {
+func (x *Scanner) clauseEnd(i int, of uint8) int {
 	stop := min(len(x.S), i+reachClauseEnd)
 	for e := i; e < stop; e++ {
-		if char.IndexByte(closes, x.S[e]) >= 0 {
+		if closes[x.S[e]]&of != 0 {
 			return e
 		}
 	}

@@ -31,8 +31,8 @@ var phoneMarks = [...]string{"tél", "Tél", "тел", "Тел", "電話", "电�
 // clauseWords in the same clause as the number [i, end).
 func (x *Scanner) nearPhone(i, end int) bool {
 	before := x.S[max(0, i-reachNear):i]
-	if hasWord(before, &phoneWordGate, phoneWords[:]) || !x.wordlessBefore(i) &&
-		hasWord(x.S[x.clauseStart(i, closesPhone):i], &clauseWordGate, clauseWords[:]) {
+	if !x.wordlessBefore(i) && (hasWord(before, &phoneWordGate, phoneWords[:]) ||
+		hasWord(x.S[x.clauseStart(i, closesPhone):i], &clauseWordGate, clauseWords[:])) {
 		return true
 	}
 	if x.Has(end, " is ") && hasWord(x.S[end:x.clauseEnd(end, closesPhone)], &clauseWordGate, clauseWords[:]) {

@@ -20,12 +20,25 @@ func IsPrivatePart(name []byte) bool {
 // minPart is the shortest private part of a JSON Web Key in text.
 const minPart = 16
 
+// endsPart are the bytes that may precede the ":" behind a name that webKeyMember knows.
+var endsPart = endsOfParts()
+
+func endsOfParts() (t [256]bool) {
+	for _, c := range []byte("dpqikvy\"'`") {
+		t[c] = true
+	}
+	return t
+}
+
 // webKeyMember masks the private part of a JSON Web Key whose name ends before the ":"
 // at i, and reports whether it is one. It remembers that a key's type was read: its
 // other members follow.
 func (x *Scanner) webKeyMember(i int) bool {
+	if i < 2 || !endsPart[x.S[i-1]] || char.IsQuote(x.S[i-1]) && x.S[i-2] != '\\' && !endsPart[x.S[i-2]] {
+		return false
+	}
 	e := i
-	if e > 0 && char.IsQuote(x.S[e-1]) {
+	if char.IsQuote(x.S[e-1]) {
 		for e--; e > 0 && x.S[e-1] == '\\' && i-e < 8; {
 			e--
 		}

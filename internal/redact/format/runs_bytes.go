@@ -16,10 +16,15 @@ const (
 // plainRuns decodes the stretches of hexadecimal and base32 in a run, also where other
 // letters touch them, and reads the text in them.
 func (n *nest) plainRuns(run []byte, level int) (r rule.Rule, from, to int, err error) {
-	for _, no := range [...]runByte{noHex, noUpper32, noLower32} {
-		// A stretch of 24 covers one of the places that are looked at.
-		for i := minRun - 1; i < len(run); i += minRun {
-			if runBytes[run[i]]&no != 0 {
+	const all = noHex | noUpper32 | noLower32
+	var done [3]int // where the stretch of each kind ended that was read last
+	// A stretch of 24 covers one of the places that are looked at.
+	for i := minRun - 1; i < len(run); i += minRun {
+		if runBytes[run[i]]&all == all {
+			continue
+		}
+		for k, no := range [...]runByte{noHex, noUpper32, noLower32} {
+			if runBytes[run[i]]&no != 0 || i < done[k] {
 				continue
 			}
 			b, e := i, i+1
@@ -29,7 +34,7 @@ func (n *nest) plainRuns(run []byte, level int) (r rule.Rule, from, to int, err 
 			for e < len(run) && runBytes[run[e]]&no == 0 {
 				e++
 			}
-			if i = e - e%minRun - 1; e-b < minRun {
+			if done[k] = e; e-b < minRun {
 				continue
 			}
 			if r, err = n.plainRun(run[b:e], no == noHex, level); r != rule.None || err != nil {
@@ -89,8 +94,6 @@ func hasReadableHex(run []byte) bool {
 // readBinary reads the text between the other bytes that a run of base64 holds, at each of
 // the four places at which it may begin except those in skip.
 func (n *nest) readBinary(run []byte, skip byte, level int) (rule.Rule, error) {
-	var head [24]byte
-	media := mediaName(unbase64(head[:0], run[:min(len(run), 32)])) != ""
 	const groups = 4 // that a stretch covers, of four characters each
 	for shift := range 4 {
 		if skip>>shift&1 != 0 {
@@ -117,12 +120,18 @@ func (n *nest) readBinary(run []byte, skip byte, level int) (rule.Rule, error) {
 			if err := n.spend(len(d)); err != nil {
 				return rule.None, err
 			}
-			if r, err := n.readStretches(d, minStretch, media, level); r != rule.None || err != nil {
+			if r, err := n.readStretches(d, minStretch, isMediaCode(run), level); r != rule.None || err != nil {
 				return r, err
 			}
 		}
 	}
 	return rule.None, nil
+}
+
+// isMediaCode reports whether a run of base64 begins as that of a picture does.
+func isMediaCode(run []byte) bool {
+	var head [24]byte
+	return mediaName(unbase64(head[:0], run[:min(len(run), 32)])) != ""
 }
 
 // isASCIIGroup reports whether the three bytes of the first four characters are ASCII.
