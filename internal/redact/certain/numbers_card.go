@@ -95,7 +95,19 @@ func (x *Scanner) isPrinted(g []cursor.Group) bool {
 	x.Touch(end + 1)
 	// An expiry date may follow: 12/29.
 	behind := end+1 < len(x.S) && x.S[end] == sep && x.Is(end+1, char.Digit) && char.DigitsFrom(x.S, end+1, 5) > 3
-	return !behind && !(at > 1 && x.S[at-1] == sep && x.Is(at-2, char.Digit))
+	switch {
+	case at < 2 || x.S[at-1] != sep || !x.Is(at-2, char.Digit):
+		return !behind || x.isCardAt(end+1)
+	default:
+		return x.low == at-1 // a card before it
+	}
+}
+
+// isCardAt reports whether a card in four groups of four follows, as in a list of them.
+func (x *Scanner) isCardAt(i int) bool {
+	var buf [cursor.MaxGroups]cursor.Group
+	end, _ := x.readGroups(x.Groups(i, x.DigitRun(i), cursor.MaxDigits, buf[:0]), &[5]int{4, 4, 4, 4})
+	return end > 0
 }
 
 // isApart reports whether the digits [i, end) are no part of a longer word, of an
