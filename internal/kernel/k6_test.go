@@ -159,7 +159,7 @@ func TestK6_AC3_INV3_no_canary_anywhere(t *testing.T) {
 		// In what comes out, at the beginning, across each cut, and far in.
 		for _, at := range []int{0, 1000, 1015, 2030, 4000, 65520, 70000} {
 			pad := strings.Repeat("y ", at/2)
-			cross(w.req("test/low", `{}`), withOutput(pad+c+pad))
+			cross(w.req("test/low", `{}`), withOutput(pad+c+" "+pad))
 			cross(w.req("test/low", `{}`), withOutput(`{"p":"`+pad+`","v":`+string(q)+`}`))
 		}
 		many := strings.Repeat(c+" ", 200)
@@ -170,7 +170,7 @@ func TestK6_AC3_INV3_no_canary_anywhere(t *testing.T) {
 			t.Fatalf("the result is not given back as it was: %+v", out)
 		}
 		// In errors and panics, and across their cut.
-		for _, text := range []string{c, long + strings.Repeat("x ", 8) + c, long + strings.Repeat("x ", 4) + c + long} {
+		for _, text := range []string{c, long + strings.Repeat("x ", 8) + c, long + strings.Repeat("x ", 4) + c + " " + long} {
 			fail := fmt.Errorf("upstream: %s", text)
 			cross(w.req("test/low", `{}`), func(context.Context) (holdfast.Output, error) { return holdfast.Output{}, fail })
 			cross(w.keyed("test/low", `{}`, fmt.Sprintf("k%d%d", i, len(text))), func(context.Context) (holdfast.Output, error) {

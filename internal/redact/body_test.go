@@ -313,7 +313,7 @@ func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
 	e := newEngine(t)
 	for _, c := range []struct{ kind, in, want string }{
 		{"", `{"a":"x@y.org", "b" : 1.0e2}`, `{"a":"[email hidden]", "b" : 1.0e2}`},
-		{"", `{"password":{"a":[1,"x"]},"n":4111111111111111}`, `{"password":{"a":["[secret redacted]","[secret redacted]"]},"n":"****-****-****-1111"}`},
+		{"", `{"password":{"a":[1,"x"]},"pan":4111111111111111}`, `{"password":{"a":[0,"[secret redacted]"]},"pan":0}`},
 		{"", `{"a@x.org":1,"b@x.org":2,"[email hidden] #2":3}`, `{"[email hidden]":1,"[email hidden] #3":2,"[email hidden] #2":3}`},
 		{"", `{"[email hidden]":1,"a@x.org":2}`, `{"[email hidden]":1,"[email hidden] #2":2}`},
 		{"", "{\"a\":\"x@y.org\"}\n\n{\"b\":2}\r\n", "{\"a\":\"[email hidden]\"}\n\n{\"b\":2}\r\n"},

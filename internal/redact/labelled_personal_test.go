@@ -51,11 +51,12 @@ func (m *maker) card() {
 	for range 9 {
 		for _, i := range issuers {
 			n := i.prefix + m.digits(i.length-1-len(i.prefix))
+			sep := one(m, "", "", " ", "-")
 			c := m.plain()
-			if m.r.IntN(3) == 0 {
+			if m.r.IntN(3) == 0 || sep == "" || i.length > 16 { // a form that needs a word
 				c = one(m, "card: §", "card number § exp 12/29", `{"pan":"§","cvc":null}`, "paid with § today", "visa §", "PAN=§\n", `{"card_number":"§"}`)
 			}
-			m.carry(i.sub, c, m.grouped(n+luhnDigit(n), one(m, "", "", " ", "-"), i.groups...))
+			m.carry(i.sub, c, m.grouped(n+luhnDigit(n), sep, i.groups...))
 			m.spare("wrong check digit", m.plain(), m.grouped(n+other(m, luhnDigit(n), digits10), one(m, "", "", " ", "-"), i.groups...))
 		}
 		// Right check digits of what is no card's: an IMEI, a number of an issuer
@@ -65,6 +66,8 @@ func (m *maker) card() {
 			m.spare("imei", m.plain(), imei+luhnDigit(imei))
 			n := one(m, "1", "7", "9") + m.digits(14)
 			m.spare("no issuer", m.plain(), n+luhnDigit(n))
+			id := one(m, "4", "51", "36", "6011") + m.digits(14)
+			m.spare("id", m.plain(), id+luhnDigit(id))
 		}
 		m.spare("hash", m.plain(), m.hex(24)+"4111111111111111"+m.hex(24))
 		m.spare("fraction", m.plain(), "0.4111111111111111")

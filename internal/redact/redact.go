@@ -6,7 +6,7 @@
 //   - rule, span, finding: the names of rules, stretches of text, results
 //   - char, cursor, escape: reading bytes, words, groups of digits and escapes
 //   - placeholder: the masks, and what is one already
-//   - checksum, fieldname: check digits; names whose value is secret
+//   - checksum, fieldname, mailhost: check digits; names whose value is secret; hosts of addresses
 //   - literal, memory: registered secrets, and pages that reach no disk
 //   - certain: what its own form or a telling name shows, from API keys to IBANs
 //   - guess: what only surroundings show: names, addresses, phones, opaque secrets

@@ -29,7 +29,7 @@ const (
 	planted     = "v1olet-harpoon-93-tundra"
 	plantedAWS  = "AKIA4QJXZ2MNRT7WPLVY"
 	plantedGit  = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
-	plantedCard = "4539578763621486"
+	plantedCard = "4539-5787-6362-1486"
 )
 
 var allPlanted = []string{planted, plantedAWS, plantedGit, plantedCard}

@@ -5,25 +5,82 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
+	"github.com/holdfast-dev/holdfast/internal/redact/mailhost"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
-// endings are last labels that are no top-level domain: of files, and of the
-// units of systemd.
-var endings = [...]string{
-	"png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "json", "html", "service", "socket", "timer", "target", "mount", "path", "slice", "scope",
+// email judges the "@" of w bytes at i. A host ends in a top-level domain. Code has
+// "@" as an operator, before an attribute's name and between a user and a machine.
+func (x *Scanner) email(i, w int) int {
+	if i < x.low {
+		return i + w
+	}
+	l := i
+	for floor := max(x.low, x.atLow, i-MaxBehind); l > floor && char.Class[x.S[l-1]]&char.Local != 0 &&
+		!char.IsStop(x.S, l); {
+		l--
+	}
+	x.atLow = i + w
+	for l < i && char.IndexByte(".-+~", x.S[l]) >= 0 {
+		l++ // of a list, or of a patch
+	}
+	r := beforeMark(x.S, i+w, x.End(i+w, len(x.S), char.Domain))
+	for n := 0; n < maxTail && r > i+w && (x.S[r-1] == '.' || x.S[r-1] == '-'); n++ {
+		r--
+	}
+	l = behindMarks(x.S, l, i)
+	host := x.S[i+w : min(r, i+w+MaxBehind)]
+	if l == i || !mailhost.IsHost(host) || mailhost.IsNoAddress(x.user(l, i), host) || w == 1 && x.isLogin(l, r, host) {
+		return i + w
+	}
+	x.mask(l, r, rule.Email)
+	return i + w
 }
 
-// notAddress says whether "local@host" only looks like an address: the user
-// of a repository's URL, a picture for a dense screen, a unit's instance.
-func notAddress(local, host []byte) bool {
-	if char.EqualFold(local, "git") || char.EqualFold(local, "hg") || char.EqualFold(local, "svn") {
-		return true
+// isLogin reports whether the address [l, r) names an account of a machine, or an
+// operator in code: the text around it tells.
+func (x *Scanner) isLogin(l, r int, host []byte) bool {
+	if l >= 3 && string(x.S[l-3:l]) == "://" {
+		return true // the user of a URL
 	}
-	last := host[bytes.LastIndexByte(host, '.')+1:]
-	for _, e := range endings {
-		if char.EqualFold(last, e) {
-			return true
+	if r < len(x.S) {
+		switch x.S[r] {
+		case '(':
+			return !bytes.HasSuffix(host, []byte(".com")) && !bytes.HasSuffix(host, []byte(".org"))
+		case ':': // scp
+			if x.Has(r+1, "/") || x.Has(r+1, "~") {
+				return true
+			}
+			if e := x.End(r+1, 64, char.Ident); e > r+1 && x.Has(e, "/") {
+				return true
+			}
 		}
+	}
+	return x.behindRemote(l)
+}
+
+// behindRemote reports whether a command that takes an account of a machine is
+// before i on its line, with only options and files between.
+func (x *Scanner) behindRemote(i int) bool {
+	line := x.before(i)
+	for n := 0; n < 8; n++ {
+		line = bytes.TrimRight(line, " \t'\"")
+		b := len(line)
+		for b > 0 && char.Class[line[b-1]]&char.Space == 0 && !char.IsQuote(line[b-1]) {
+			b--
+		}
+		switch word := line[b:]; string(word) {
+		case "":
+			return false
+		case "ssh", "scp", "sftp", "rsync", "mosh", "autossh", "sshfs", "ssh-copy-id":
+			return true
+		default:
+			if word[0] != '-' && bytes.IndexByte(word, '/') < 0 && char.DigitsFrom(word, 0, 8) != len(word) &&
+				bytes.IndexByte(word, '.') < 0 {
+				return false
+			}
+		}
+		line = line[:b]
 	}
 	return false
 }

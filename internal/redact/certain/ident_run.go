@@ -36,17 +36,51 @@ func (x *Scanner) mixedRun(i, n int) int {
 		x.yescrypt(b)
 	}
 	if i-b == 2 && n >= 2 {
-		if end := x.iban(b); end > 0 {
+		if end := x.iban(b); end > 0 && !x.isInside(b, minNoise) {
 			x.mask(b, end, rule.IBAN)
 			return i + n
 		}
 	}
 	end := x.End(i, maxMixed-(i-b), char.Alnum)
+	if end-b == 4 && x.maskMedicare(b) || b == i && s[b] == '0' && x.maskSalesforce(b) {
+		return i + n
+	}
 	if r := x.identifier(b, end, i); r != rule.None && !x.Is(end, char.Alnum) {
 		x.mask(b, end, r)
 		return i + n
 	}
 	return 0
+}
+
+// maskMedicare masks the beneficiary's number in three parts that begins at b:
+// 1EG4-TE5-MK73. A word must precede it, as it has no check digit.
+func (x *Scanner) maskMedicare(b int) bool {
+	if !x.Has(b+4, "-") || !x.Has(b+8, "-") || len(x.S) < b+13 || x.Is(b+13, char.Alnum) {
+		return false
+	}
+	d := append(append(append(make([]byte, 0, 11), x.S[b:b+4]...), x.S[b+5:b+8]...), x.S[b+9:b+13]...)
+	if !checksum.IsShaped(d, "9AX9AX9AA99") || !x.near(b, wordMedicare) {
+		return false
+	}
+	x.mask(b, b+13, rule.Health)
+	return true
+}
+
+// maskSalesforce masks the session "00D...!..." that begins at b: an organisation's number,
+// and 80 characters or more.
+func (x *Scanner) maskSalesforce(b int) bool {
+	if !x.Has(b, "00D") || x.End(b, 18, char.Alnum) != b+15 || !x.Has(b+15, "!") {
+		return false
+	}
+	end := b + 16
+	for end < len(x.S) && end < b+256 && (char.Class[x.S[end]]&char.Alnum != 0 || x.S[end] == '_' || x.S[end] == '.') {
+		end++
+	}
+	if x.Touch(end); end-b-16 < 80 {
+		return false
+	}
+	x.mask(b, end, rule.Token)
+	return true
 }
 
 // identifier says what the run [b, end) with its first digit at i is.
@@ -77,6 +111,12 @@ func (x *Scanner) identifier(b, end, i int) rule.Rule {
 	case n == 17:
 		if checksum.IsVehicle(run) && x.near(b, wordVehicle) {
 			return rule.Vehicle
+		}
+	case n == 40 && string(run[32:]) == "FFFFNRAL": // of New Relic's accounts
+		return rule.Token
+	case n == 58 && run[0] == 'S', n == 56 && run[0] == 'P':
+		if checksum.IsNKey(run) {
+			return rule.PrivateKey
 		}
 	case n == 42 && run[0] == '0' && run[1]|0x20 == 'x':
 		if x.isEther(b, run[2:]) {

@@ -2,7 +2,6 @@ package certain
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
-	"github.com/holdfast-dev/holdfast/internal/redact/checksum"
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
@@ -108,8 +107,9 @@ func (x *Scanner) number(i int, g []cursor.Group) int {
 	if i < x.low {
 		return i + n
 	}
-	mute := x.wordlessBefore(i)
-	x.wordlessEnd = x.lately.end // no letter stands in the groups either
+	last := g[len(g)-1]
+	mute := x.wordlessBefore(i) && !x.Has(last.At+last.N, " is ") // 555 1234 is my number
+	x.wordlessEnd = x.lately.end                                  // no letter stands in the groups either
 	if !mute {
 		if end, r := x.identity(g); r != rule.None {
 			x.mask(i, end, r)
@@ -126,77 +126,6 @@ func (x *Scanner) number(i int, g []cursor.Group) int {
 		k++
 	}
 	return max(i+n, g[k].At)
-}
-
-// cardGroups are the ways cards are printed.
-var cardGroups = [...][5]int{
-	{4, 4, 4, 4, 3}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 1}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}, {4, 4, 4, 1}, {4, 4, 5}, {8, 8}, {6, 13},
-}
-
-// card returns the end of the card number that begins at g[0], or 0: 13 to 19
-// digits of a known issuer and its length that pass the Luhn check (ISO/IEC
-// 7812-1). A fraction and the digits of a hexadecimal hash are none.
-func (x *Scanner) card(g []cursor.Group) int {
-	at, n := g[0].At, g[0].N
-	if n >= 13 {
-		if !x.fraction(at) && checksum.IsCard(x.S[at:at+n]) && !x.inHash(at, n) {
-			return at + n
-		}
-		return 0
-	}
-	if len(g) < 2 {
-		return 0
-	}
-	switch second := g[1].N; {
-	case n == 4 && (second == 4 || second == 6), n == 6 && second == 13, n == 8 && second == 8:
-	default:
-		return 0
-	}
-	if c := x.S[at]; c < '2' || c == '7' || x.fraction(at) {
-		return 0 // no issuer's
-	}
-	for k := range cardGroups {
-		if end := x.grouped(g, &cardGroups[k]); end > 0 {
-			return end
-		}
-	}
-	return 0
-}
-
-// fraction says whether the digits at i stand behind a point.
-func (x *Scanner) fraction(i int) bool { return x.Is(i-2, char.Digit) && x.S[i-1] == '.' }
-
-func (x *Scanner) grouped(g []cursor.Group, want *[5]int) int {
-	var d [24]byte
-	n := 0
-	end := 0
-	for k, size := range want {
-		if size == 0 {
-			break
-		}
-		if k >= len(g) || g[k].N != size || k > 0 && !joinsCard(g[k-1].Sep) {
-			return 0
-		}
-		end = g[k].At + size
-		n += copy(d[n:], x.S[g[k].At:end])
-	}
-	if !checksum.IsCard(d[:n]) {
-		return 0
-	}
-	return end
-}
-
-func joinsCard(sep byte) bool { return sep == ' ' || sep == cursor.Wide || sep == '-' || sep == '.' }
-
-// inHash says whether digits stand in a run of at least 24 hexadecimal digits
-// that has letters too.
-func (x *Scanner) inHash(i, n int) bool {
-	l, r := i, i+n
-	for l > 0 && i-l < 64 && char.Class[x.S[l-1]]&char.Hex != 0 {
-		l--
-	}
-	r = x.End(r, 64, char.Hex)
-	return r-l >= 24 && r-l > n
 }
 
 // ssn returns the end of a United States social security or taxpayer number,
@@ -274,7 +203,7 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 			break
 		}
 	}
-	if total < 7 || cursor.IsDate(g[:k]) || k == 2 && g[0].Sep == '.' || cursor.IsAddress(g[:k]) || halfDotted(g[:k]) {
+	if total < 7 || x.isDate(g[:k]) || k == 2 && g[0].Sep == '.' || cursor.IsAddress(g[:k]) || halfDotted(g[:k]) {
 		return 0, 0
 	}
 	end = g[k-1].At + g[k-1].N
@@ -282,7 +211,7 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 	if k > 1 || total >= 9 && x.S[at] == '0' || total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2' {
 		want |= wordCall
 	}
-	if x.near(at, want) {
+	if x.near(at, want) || x.nearPhone(at, end) {
 		return start, end
 	}
 	return 0, 0
@@ -349,7 +278,8 @@ func (x *Scanner) national(g []cursor.Group, bracket bool) int {
 // country's code (E.164), with separators.
 func (x *Scanner) plusPhone(i, w int) int {
 	j := i + w
-	if !x.Begins(i) || x.Is(i-1, char.Symbol) && x.S[i-1] == '+' || !x.Is(j, char.Digit) || x.S[j] == '0' {
+	if !x.Begins(i) || x.Is(i-1, char.Symbol) && (x.S[i-1] == '+' || x.S[i-1] == '/') || !x.Is(j, char.Digit) ||
+		x.S[j] == '0' {
 		return j
 	}
 	n := x.DigitRun(j)

@@ -57,6 +57,8 @@ func (x *Scanner) idle(i int) int {
 		return i + n
 	case side&sideWide != 0:
 		return 0
+	case side&sideLetter != 0 && s[i+4] == '-' && s[i+8] == '-':
+		return 0 // a number in three parts
 	case side&sideLetter != 0:
 		if r != '~' && shortWord((*[8]byte)(s[i+1:])) {
 			return i + n

@@ -15,7 +15,6 @@
 package certain
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
@@ -78,11 +77,11 @@ type state struct {
 	more   bool
 	ending ending
 	// sought is where that has been looked for, top where the other spans
-	// end; open are the armours that have not ended, unended those of the
-	// armour in hand, whose ends are looked for from resume on.
+	// end; body is the armour that has not ended, unended the one in hand.
 	sought, top   int
-	open, unended armours
-	resume        int
+	body, unended armourBody
+	// webKeyEnd is where the JSON Web Key ends at the latest whose type was read.
+	webKeyEnd int
 	// last makes every span go on to its line's end (see engine.MaxPasses).
 	last bool
 }
@@ -114,6 +113,9 @@ func (x *Scanner) look(i int) int {
 	case ':', '=':
 		if end := placeholder.PseudonymEnd(s, i); end > 0 && c == ':' {
 			return end
+		}
+		if c == ':' && x.webKeyMember(i) {
+			return i + 1
 		}
 		return x.assign(i, 1, c)
 	case '>':
@@ -184,48 +186,4 @@ func (x *Scanner) percent(i int) int {
 		return x.plusPhone(i, 3)
 	}
 	return i + 1
-}
-
-// email judges the "@" of w bytes at i. A host needs a dot and a last label
-// of letters; a version behind the "@" is none.
-func (x *Scanner) email(i, w int) int {
-	if i < x.low {
-		return i + w
-	}
-	l := i
-	for floor := max(x.low, x.atLow, i-MaxBehind); l > floor && char.Class[x.S[l-1]]&char.Local != 0 &&
-		!char.IsStop(x.S, l); {
-		l--
-	}
-	x.atLow = i + w
-	for l < i && (x.S[l] == '.' || x.S[l] == '-') {
-		l++
-	}
-	r := beforeMark(x.S, i+w, x.End(i+w, len(x.S), char.Domain))
-	for n := 0; n < maxTail && r > i+w && (x.S[r-1] == '.' || x.S[r-1] == '-'); n++ {
-		r--
-	}
-	l = behindMarks(x.S, l, i)
-	host := x.S[i+w : min(r, i+w+MaxBehind)]
-	if l == i || !isHost(host) || notAddress(x.user(l, i), host) {
-		return i + w
-	}
-	x.mask(l, r, rule.Email)
-	return i + w
-}
-
-func isHost(h []byte) bool {
-	if len(h) < 4 || h[0] == '.' {
-		return false
-	}
-	n := char.DigitsFrom(h, 0, len(h))
-	if n > 0 && n+1 < len(h) && h[n] == '.' && char.Class[h[n+1]]&char.Digit != 0 {
-		return false
-	}
-	for i := 1; i+2 < len(h); i++ {
-		if h[i] == '.' && char.Letterish(h[i+1]) && char.Letterish(h[i+2]) {
-			return true
-		}
-	}
-	return false
 }

@@ -142,8 +142,11 @@ func AnyWaiting(s []byte, looks *int) int {
 }
 
 // marks are the scanner's places in s.
-func (x *Scanner) marks() [8]*int {
-	return [...]*int{&x.low, &x.top, &x.atLow, &x.jwtLow, &x.pemLow, &x.deaf, &x.wake, &x.sought}
+func (x *Scanner) marks() [13]*int {
+	return [...]*int{
+		&x.low, &x.top, &x.atLow, &x.jwtLow, &x.pemLow, &x.deaf, &x.wake, &x.sought, &x.webKeyEnd,
+		&x.body.at, &x.body.end, &x.body.stop, &x.body.sure,
+	}
 }
 
 // Drop forgets the first n bytes of the text.

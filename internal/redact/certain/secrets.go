@@ -49,7 +49,7 @@ func (x *Scanner) prefixed(start int, p *prefix) bool {
 		return false
 	}
 	v += len(p.then)
-	if !x.follows(v, p) {
+	if !x.follows(v, p) || v-start <= maxChance && x.isInside(start, leastNoise(v-start)) {
 		return false
 	}
 	x.mask(start, x.tail(v, p), p.rule)
@@ -162,7 +162,7 @@ func (x *Scanner) awsKeyID(i int) int {
 	if i == 0 || x.S[i-1] != 'A' || !x.Has(i+1, "IA") {
 		return i + 1
 	}
-	if x.End(i+3, 16, char.Upper|char.Digit) < i+19 {
+	if x.End(i+3, 16, char.Upper|char.Digit) < i+19 || x.isInside(i-1, sureNoise) {
 		return i + 1
 	}
 	end := x.rest(i+3, char.Upper|char.Digit)
@@ -195,7 +195,7 @@ func mixedCase(b []byte) bool {
 
 // google judges the "z" of an "AIza" at i.
 func (x *Scanner) google(i int) int {
-	if !x.Has(i-2, "AIza") || x.End(i+2, 32, char.URL64)-i-2 < 30 {
+	if !x.Has(i-2, "AIza") || x.End(i+2, 32, char.URL64)-i-2 < 30 || x.isInside(i-2, sureNoise) {
 		return i + 1
 	}
 	x.mask(i-2, x.rest(i+2, char.URL64), rule.Google)

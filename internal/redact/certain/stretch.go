@@ -28,7 +28,7 @@ func (x *Scanner) maskLong(start, end int, r rule.Rule) {
 		x.deaf = start + span.MaxLen
 	}
 	n := -1
-	if x.unended == (armours{}) {
+	if !x.unended.open {
 		n = bytes.IndexByte(x.S[end:], '\n')
 	}
 	switch {
@@ -39,8 +39,8 @@ func (x *Scanner) maskLong(start, end int, r rule.Rule) {
 			x.top = x.low
 		}
 		x.ending, x.sought = max(x.ending, endLine), len(x.S)
-		if x.unended != (armours{}) {
-			x.ending, x.open, x.sought = endArmour, x.unended, x.resume
+		if x.unended.open {
+			x.ending, x.body = endArmour, x.unended
 		}
 		x.spans = append(x.spans, span.Span{Start: start, End: span.Endless, Rule: r})
 		x.hold()
@@ -69,11 +69,8 @@ func (x *Scanner) hold() {
 // seek looks for the end of the long span in text that has come, and returns
 // it where it is there, else 0.
 func (x *Scanner) seek() int {
-	if x.ending == endArmour {
-		var stop int
-		if stop, x.sought, x.open = x.endOfArmours(x.sought, x.open); x.open == (armours{}) {
-			x.ending, x.pemLow = endLine, stop
-		}
+	if x.ending == endArmour && (x.readArmour(&x.body) || !x.more) {
+		x.ending, x.pemLow, x.sought = endLine, x.body.at-len(armourMark), x.body.end
 	}
 	end := len(x.S)
 	if n := bytes.IndexByte(x.S[x.sought:], '\n'); n >= 0 && x.ending == endLine {

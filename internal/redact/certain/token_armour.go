@@ -1,56 +1,10 @@
 package certain
 
 import (
-	"bytes"
-
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
-
-// armour masks the private key whose "-----BEGIN" stands at i; one that does
-// not end is masked to the end of the text.
-func (x *Scanner) armour(i int) int {
-	label := i + len(armourBegin)
-	if i < x.pemLow {
-		return label
-	}
-	n := bytes.Index(x.S[label:min(len(x.S), label+maxLabel)], []byte("-----"))
-	if n < 0 {
-		x.Touch(label + maxLabel)
-		return label
-	}
-	if isPrivate(x.S[label : label+n]) {
-		x.pemLow = x.armoured(i, label+n+5, armours{pem: 1})
-	}
-	return label
-}
-
-// armoured masks the key from i to the end of its armour and of all that lie
-// in it, looked for from body on, and returns where the last of these begins.
-func (x *Scanner) armoured(i, body int, open armours) int {
-	stop, end, left := x.endOfArmours(body, open)
-	if left != (armours{}) {
-		x.unended, x.resume, end = left, end, len(x.S)
-		stop = end
-	}
-	x.mask(i, end, rule.PrivateKey)
-	x.unended = armours{}
-	return stop
-}
-
-// armourSSH2 masks the private key whose "---- BEGIN SSH2" stands at i (the
-// form of RFC 4716, as commercial SSH writes private keys).
-func (x *Scanner) armourSSH2(i int) int {
-	label := i + len("---- BEGIN ")
-	n := bytes.IndexByte(x.S[label:min(len(x.S), label+maxLabel)], '\n')
-	if n < 0 {
-		x.Touch(label + maxLabel)
-	} else if i >= x.pemLow && isPrivate(x.S[label:label+n]) {
-		x.pemLow = x.armoured(i, label, armours{ssh2: 1})
-	}
-	return label
-}
 
 // putty masks the lines of base64 behind the "Private-Lines:" of a PuTTY key,
 // whose ":" stands at i.

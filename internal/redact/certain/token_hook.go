@@ -27,6 +27,8 @@ var hooks = [...]struct {
 	{"hook.us1.make.com/", rule.Webhook},
 	{"hook.us2.make.com/", rule.Webhook},
 	{"webhook.site/", rule.Webhook},
+	{".tines.com/webhook/", rule.Webhook},
+	{"qyapi.weixin.qq.com/cgi-bin/webhook/send?key=", rule.Webhook},
 }
 
 // hook masks the path of a webhook whose host begins at i, and says whether

@@ -10,9 +10,6 @@ import (
 
 // runToken masks the token that begins the word at b.
 func (x *Scanner) runToken(b int, list []prefix) bool {
-	if x.Is(b-1, char.Symbol) && x.S[b-1] != '=' && x.S[b-1] != '-' && x.S[b-1] != '.' {
-		return false // inside base64 or a path
-	}
 	if x.Has(b, armoured64) {
 		return x.armour64(b)
 	}

@@ -138,6 +138,64 @@ var (
 		{text: "figd_", class: char.URL64, min: 38, bound: true, rule: rule.Token},                         // Figma
 		{text: "rdme_", class: char.Alnum, min: 60, bound: true, rule: rule.Token},                         // ReadMe
 		{text: "tfp_", class: char.URL64, more: ".", min: 40, bound: true, rule: rule.Token},               // Typeform
+		// Of the rule sets of gitleaks, trufflehog, titus and detect-secrets, by what their issuers document.
+		{text: "alcht_", class: char.Alnum, min: 30, bound: true, rule: rule.Token},        // Alchemy
+		{text: "aio_", class: char.Alnum, min: 28, max: 28, bound: true, rule: rule.Token}, // Adafruit IO
+		{text: "apify_api_", class: char.Alnum, min: 36, rule: rule.Token},                 // Apify
+		{text: "AVNS_", class: char.URL64, min: 18, bound: true, rule: rule.Token},
+		// Aiven, of a service
+		{text: "authress_", class: char.URL64, more: "./+=", min: 60, bound: true, rule: rule.Token},
+		// Authress, here and below
+		{text: "scauth_", class: char.URL64, more: "./+=", min: 60, bound: true, rule: rule.Token},
+		{text: "bb_pr_", class: char.Hex, min: 30, bound: true, rule: rule.Token}, // Bannerbear: of a project, of all
+		{text: "bb_ma_", class: char.Hex, min: 30, bound: true, rule: rule.Token},
+		{text: "cfk_", class: char.Alnum, min: 40, bound: true, rule: rule.Token},
+		// Cloudflare, the global key
+		{text: "ddp_", class: char.Alnum, min: 36, max: 36, bound: true, rule: rule.Token},
+		// Deno Deploy: personal, of an organisation
+		{text: "ddw_", class: char.Alnum, min: 36, max: 36, bound: true, rule: rule.Token},
+		{text: "figp_", class: char.URL64, more: "=", min: 38, bound: true, rule: rule.Token}, // Figma, here and below
+		{text: "figr_", class: char.URL64, more: "=", min: 38, bound: true, rule: rule.Token},
+		{text: "figo_", class: char.URL64, more: "=", min: 38, bound: true, rule: rule.Token},
+		{text: "figu_", class: char.URL64, more: "=", min: 38, bound: true, rule: rule.Token},
+		{text: "flb_live_", class: char.Alnum, min: 20, rule: rule.Token}, // Fleetbase
+		{text: "flb_test_", class: char.Alnum, min: 20, rule: rule.Token},
+		{text: "flp_", class: char.Alnum, min: 46, bound: true, rule: rule.Model},              // Friendli
+		{text: "fm1a_", class: char.Std64, more: "=", min: 100, bound: true, rule: rule.Token}, // Fly.io, of before
+		{text: "fm1r_", class: char.Std64, more: "=", min: 100, bound: true, rule: rule.Token},
+		{text: "key_", class: char.Hex, min: 28, max: 28, bound: true, rule: rule.Model},  // Retell
+		{text: "live_", class: char.Hex, min: 35, max: 35, bound: true, rule: rule.Token}, // Lob
+		{text: "test_", class: char.Hex, min: 35, max: 35, bound: true, rule: rule.Token}, // Lob, for tests
+		{text: "ls__", class: char.Hex, min: 32, max: 32, bound: true, rule: rule.Model},  // LangSmith, of before
+		{text: "nfc_", class: char.Alnum, min: 36, bound: true, rule: rule.Token},         // Netlify, here and below
+		{text: "nfo_", class: char.Alnum, min: 36, bound: true, rule: rule.Token},
+		{text: "nfu_", class: char.Alnum, min: 36, bound: true, rule: rule.Token},
+		{text: "odt_", class: char.Alnum, min: 32, bound: true, mixed: true, rule: rule.Token},
+		// Dependency-Track
+		{text: "pat_", class: char.Alnum, min: 63, bound: true, mixed: true, rule: rule.Model}, // Coze
+		{text: "ptr_", class: char.Std64, more: "_-=", min: 40, bound: true, mixed: true, rule: rule.Token},
+		// Portainer
+		{text: "ramp_sec_", class: char.Alnum, min: 48, rule: rule.Token},              // Ramp
+		{text: "rootly_", class: char.Hex, min: 64, bound: true, rule: rule.Token},     // Rootly
+		{text: "rzp_live_", class: char.Alnum, min: 14, bound: true, rule: rule.Token}, // Razorpay
+		{text: "rzp_test_", class: char.Alnum, min: 14, bound: true, rule: rule.Token},
+		{text: "salad_cloud_", class: char.Alnum, more: "_", min: 24, bound: true, mixed: true, rule: rule.Token},
+		// Salad
+		{text: "sk_prod_", class: char.Alnum, min: 10, rule: rule.Stripe},
+		{text: "rk_prod_", class: char.Alnum, min: 10, rule: rule.Stripe},
+		{text: "sk_pr_", class: char.Alnum, more: "_", min: 42, bound: true, rule: rule.Model}, // PhotoRoom
+		{text: "_secret_", class: char.Alnum, min: 25, max: 25, mixed: true, rule: rule.Stripe},
+		// the secret of a Stripe payment's client
+		{text: "slk_", class: char.Hex, min: 64, bound: true, rule: rule.Token},
+		// Sourcegraph, of a licence
+		{text: "sm_aat_", class: char.Alnum, min: 16, bound: true, rule: rule.Token},
+		// SettleMint, here and below
+		{text: "sm_pat_", class: char.Alnum, min: 16, bound: true, rule: rule.Token},
+		{text: "sm_sat_", class: char.Alnum, min: 16, bound: true, rule: rule.Token},
+		{text: "tkn.v1_", class: char.Std64, more: "=", min: 60, bound: true, rule: rule.Token},         // Teamwork
+		{text: "vercel_blob_rw_", class: char.Alnum, more: "_", min: 30, bound: true, rule: rule.Token}, // Vercel Blob
+		{text: "waka_", class: char.Hex, more: "-", min: 36, bound: true, rule: rule.Token},             // WakaTime
+		{text: "zpka_", class: char.Alnum, more: "_", min: 40, bound: true, rule: rule.Token},           // Zuplo
 	}
 	dashed = [...]prefix{
 		{text: "sk-", class: char.URL64, min: 20, bound: true, mixed: true, rule: rule.Model},   // OpenAI, Anthropic, OpenRouter, DeepSeek and others
@@ -204,6 +262,39 @@ var (
 		{text: "p8e-", class: char.Alnum, min: 32, max: 32, bound: true, mixed: true, rule: rule.Token},           // Adobe
 		{text: "AGE-SECRET-KEY-", class: char.Alnum, min: 20, rule: rule.PrivateKey},                              // age
 		{text: "AGE-SECRET-KEY-PQ-", class: char.Alnum, min: 20, rule: rule.PrivateKey},
+		{text: "api-", class: char.Hex, more: "-", min: 36, max: 36, bound: true, rule: rule.Token}, // LaunchDarkly
+		{text: "BBDC-", class: char.Std64, more: "@_-", min: 40, bound: true, rule: rule.Token},
+		// Bitbucket Data Center
+		{text: "BBFF-", class: char.Alnum, min: 30, bound: true, rule: rule.Token},                      // Ubidots
+		{text: "cr-", class: char.Hex, min: 58, max: 58, bound: true, rule: rule.Model},                 // CodeRabbit
+		{text: "da2-", class: char.Lower | char.Digit, min: 26, max: 26, bound: true, rule: rule.Token}, // AWS AppSync
+		{text: "fio-u-", class: char.URL64, min: 60, bound: true, rule: rule.Token},                     // Frame.io
+		{text: "glrtr-", class: char.URL64, more: ".", min: 20, bound: true, rule: rule.GitLab},
+		{text: "ico-", class: char.Alnum, min: 32, max: 32, bound: true, mixed: true, rule: rule.Token}, // Infracost
+		{text: "NRAA-", class: char.Hex, min: 27, bound: true, rule: rule.Token},
+		// New Relic, here and below
+		{text: "NRBR-", class: char.Hex, min: 19, bound: true, rule: rule.Token},
+		{text: "NRIQ-", class: char.URL64, min: 25, bound: true, rule: rule.Token},
+		{text: "NRJS-", class: char.Hex, min: 19, bound: true, rule: rule.Token},
+		{text: "pa-", class: char.URL64, min: 43, max: 43, bound: true, mixed: true, rule: rule.Model}, // Voyage
+		{text: "pat-na2-", class: char.Hex, more: "-", min: 36, bound: true, rule: rule.Token},
+		// HubSpot, here and below
+		{text: "pat-na3-", class: char.Hex, more: "-", min: 36, bound: true, rule: rule.Token},
+		{text: "pat-ap1-", class: char.Hex, more: "-", min: 36, bound: true, rule: rule.Token},
+		{text: "pub-c-", class: char.Hex, more: "-", min: 36, bound: true, rule: rule.Token}, // PubNub, here and below
+		{text: "sub-c-", class: char.Hex, more: "-", min: 36, bound: true, rule: rule.Token},
+		{text: "sec-c-", class: char.Std64, more: "=", min: 40, bound: true, rule: rule.Token},
+		{text: "RGAPI-", class: char.Hex, more: "-", min: 36, bound: true, rule: rule.Token}, // Riot Games
+		{text: "s-s4t2ud-", class: char.Hex, min: 64, rule: rule.Token},
+		// 42: of an application, of a user
+		{text: "s-s4t2af-", class: char.Hex, min: 64, rule: rule.Token},
+		{text: "u-s4t2ud-", class: char.Hex, min: 64, rule: rule.Token},
+		{text: "u-s4t2af-", class: char.Hex, min: 64, rule: rule.Token},
+		{text: "scp-live-", class: char.Alnum, min: 32, bound: true, rule: rule.Token}, // Scrapfly
+		{text: "scp-test-", class: char.Alnum, min: 32, bound: true, rule: rule.Token},
+		{text: "sess-", class: char.Alnum, min: 40, max: 40, bound: true, mixed: true, rule: rule.Model},
+		// OpenAI, of a session
+		{text: "tk-us-", class: char.URL64, min: 48, bound: true, rule: rule.Token}, // Scalingo
 	}
 	dotted = [...]prefix{
 		{text: "ya29.", class: char.URL64, more: ".", min: 20, rule: rule.Google},           // OAuth
@@ -226,6 +317,26 @@ var (
 		{text: "sl.", class: char.URL64, more: ".", min: 60, bound: true, mixed: true, rule: rule.Token},  // Dropbox
 		{text: "t1.", class: char.URL64, more: ".=", min: 60, bound: true, mixed: true, rule: rule.Token}, // Yandex Cloud
 		{text: "pat.", class: char.Alnum, more: "_-.", min: 50, bound: true, mixed: true, rule: rule.Token},
+		{text: "1000.", class: char.Hex, more: ".", min: 60, bound: true, rule: rule.Token},    // Zoho
+		{text: "VF.DM.", class: char.Alnum, more: ".", min: 41, bound: true, rule: rule.Token}, // Voiceflow
+		{text: "VF.WS.", class: char.Alnum, more: ".", min: 41, bound: true, rule: rule.Token},
+		{text: "v1.local.", class: char.URL64, more: ".", min: 64, bound: true, rule: rule.Token},
+		// PASETO, encrypted and signed
+		{text: "v1.public.", class: char.URL64, more: ".", min: 86, bound: true, rule: rule.Token},
+		{text: "v2.local.", class: char.URL64, more: ".", min: 64, bound: true, rule: rule.Token},
+		{text: "v2.public.", class: char.URL64, more: ".", min: 86, bound: true, rule: rule.Token},
+		{text: "v3.local.", class: char.URL64, more: ".", min: 64, bound: true, rule: rule.Token},
+		{text: "v3.public.", class: char.URL64, more: ".", min: 86, bound: true, rule: rule.Token},
+		{text: "v4.local.", class: char.URL64, more: ".", min: 64, bound: true, rule: rule.Token},
+		{text: "v4.public.", class: char.URL64, more: ".", min: 86, bound: true, rule: rule.Token},
+		{text: "k1.local.", class: char.URL64, min: 43, bound: true, rule: rule.PrivateKey}, // PASERK, keys of PASETO
+		{text: "k1.secret.", class: char.URL64, min: 64, bound: true, rule: rule.PrivateKey},
+		{text: "k2.local.", class: char.URL64, min: 43, bound: true, rule: rule.PrivateKey},
+		{text: "k2.secret.", class: char.URL64, min: 64, bound: true, rule: rule.PrivateKey},
+		{text: "k3.local.", class: char.URL64, min: 43, bound: true, rule: rule.PrivateKey},
+		{text: "k3.secret.", class: char.URL64, min: 64, bound: true, rule: rule.PrivateKey},
+		{text: "k4.local.", class: char.URL64, min: 43, bound: true, rule: rule.PrivateKey},
+		{text: "k4.secret.", class: char.URL64, min: 64, bound: true, rule: rule.PrivateKey},
 	}
 	// runs are told at the first digit of a word that begins with them.
 	runs = [...]prefix{
@@ -257,6 +368,11 @@ var (
 		{text: "yprv", class: char.Alnum, min: 100, rule: rule.PrivateKey},
 		{text: "zprv", class: char.Alnum, min: 100, rule: rule.PrivateKey},
 		{text: "tprv", class: char.Alnum, min: 100, rule: rule.PrivateKey},
+		{text: "AQVN", class: char.URL64, min: 35, max: 38, rule: rule.Token},              // Yandex Cloud
+		{text: "KEY0", class: char.URL64, min: 51, max: 60, mixed: true, rule: rule.Token}, // Telnyx
+		{text: "3MVG9", class: char.URL64, more: ".", min: 80, rule: rule.Token},
+		// Salesforce, of an application
+		{text: "4b1d", class: char.Alnum, min: 38, max: 38, mixed: true, rule: rule.Token}, // ClickHouse Cloud
 	}
 )
 

@@ -1,11 +1,11 @@
 package checksum
 
-// IsCard judges 13 to 19 digits.
+// IsCard judges 12 to 19 digits.
 func IsCard(d []byte) bool { return issued(d) && IsLuhn(d) }
 
 func issued(d []byte) bool {
 	n := len(d)
-	if n < 13 || n > 19 {
+	if n < 12 || n > 19 {
 		return false
 	}
 	six := 0
@@ -27,12 +27,14 @@ func issued(d []byte) bool {
 		return n == 14 || n >= 16
 	case in(four, 3528, 3589): // JCB
 		return n >= 16
+	case four == 1800 || four == 2131: // JCB, of before
+		return n == 15
 	case four == 6011 || two == 65 || in(four, 6440, 6499): // Discover
 		return n >= 16
 	case two == 62 || two == 60 || two == 81: // UnionPay, RuPay
 		return n >= 16
 	case two == 50 || in(two, 56, 58) || two == 63 || two == 67: // Maestro
-		return n >= 13
+		return true
 	case four == 9792: // Troy
 		return n == 16
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
 // Header redacts the fields of a message's head, as redact.Engine documents it.
@@ -43,22 +44,45 @@ func (e *Reader) headerName(name string, out map[string][]string) (string, []fin
 	if e.familiarHeaders().of(text) != nil {
 		return name, nil
 	}
-	r := e.Text(text)
-	for _, form := range [...]string{strings.ToLower(name), strings.ToUpper(name)} {
-		if !r.Found() && form != name { // names are written in any case on their way
-			r = e.Text([]byte(form))
-		}
-	}
-	if !r.Found() {
+	found := e.nameFindings(name)
+	if len(found) == 0 {
 		e.familiarHeaders().keep(text, fieldname.None)
 		return name, nil
 	}
 	for n := 1; ; n++ {
 		plain := "Redacted-" + strconv.Itoa(n)
 		if _, taken := out[plain]; !taken {
-			return plain, r.Findings
+			return plain, found
 		}
 	}
+}
+
+// nameFindings returns what is found in a field's name, which is written in any case on
+// its way, and in what is encoded in it.
+func (e *Reader) nameFindings(name string) (list []finding.Finding) {
+	defer func() {
+		if recover() != nil || e.Engine == nil {
+			list = engine.Hidden([]byte(name)).Findings
+		}
+	}()
+	if e.Engine == nil {
+		return nil
+	}
+	for _, form := range [...]string{name, strings.ToLower(name), strings.ToUpper(name)} {
+		d := e.nest(len(form))
+		spans, err := d.spans([]byte(form), 0)
+		d.done()
+		if err != nil {
+			spans = []span.Span{{Start: 0, End: len(name), Rule: rule.Fault}}
+		}
+		if len(spans) > 0 {
+			return finding.FromSpans(spans, 0, nil)
+		}
+	}
+	if e.Literals.HasFold([]byte(name)) {
+		return []finding.Finding{{Rule: rule.Names[rule.Literal], Offset: 0, Length: len(name)}}
+	}
+	return nil
 }
 
 // across masks the values of one name, each of them whole, where something

@@ -109,6 +109,7 @@ type frame struct {
 	inherited, own, pair fieldname.Kind
 	// labels and holds say that the current member is a "name" or "value".
 	labels, holds bool
+	form          namedForm
 	exempt        bool
 	// within begins the exempt paths below the current member, and is empty
 	// where there are none; shut says that the member is one of those.
@@ -144,7 +145,7 @@ func (w *walker) walk() {
 				w.deep = true
 				return
 			}
-			f := frame{object: c == '{', name: c == '{', inherited: w.kind()}
+			f := frame{object: c == '{', name: c == '{', inherited: w.kind(), form: namedForm{at: i}}
 			// An exempt list passes its own scalars, not what is deeper.
 			f.exempt = c == '[' && len(w.stack) == 1 && w.stack[0].exempt
 			w.stack = append(w.stack, f)
@@ -227,6 +228,7 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 	} else {
 		t.own = fieldname.Of(s)
 	}
+	w.nameForm(t, i, end, s)
 	switch string(s) {
 	case "name", "key", "header", "field", "Name", "Key":
 		t.labels = true
@@ -423,6 +425,9 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 		}
 		return
 	}
+	if w.hideForm(t, i, end, s) {
+		return
+	}
 	if w.nest.peeks && len(s) > 2 && (s[0] == '{' || s[0] == '[') && w.nested < maxNested && w.inner(i, end, s) {
 		return
 	}
@@ -477,8 +482,8 @@ func (w *walker) hide(i, end int, k fieldname.Kind, s []byte) {
 	w.replace(i, end, append(m, '"'))
 }
 
-// number reads the number at i and returns its end. A card number becomes a
-// string.
+// number reads the number at i and returns its end. What is masked becomes 0, so that
+// it stays a number.
 func (w *walker) number(i int) int {
 	end := i + 1
 	for end < len(w.in) && isNumberByte(w.in[end]) {
@@ -490,7 +495,7 @@ func (w *walker) number(i int) int {
 		t.own = fieldname.None
 	}
 	if k != fieldname.None {
-		w.hide(i, end, k, w.in[i:end])
+		w.maskNumber(i, end, fieldRule(k))
 		return end
 	}
 	if t.exempt && end-i <= maxExempt && w.e.Literals == nil || end-i < literal.MinLen {
@@ -498,15 +503,13 @@ func (w *walker) number(i int) int {
 	}
 	d := w.in[i:end]
 	if !t.exempt {
-		if whole := integer(d); len(whole) >= 13 && checksum.IsCard(whole) {
-			w.findings = append(w.findings, finding.Finding{Rule: rule.Names[rule.Card], Offset: i, Length: end - i})
-			w.replace(i, end, append(w.e.AppendMask([]byte{'"'}, rule.Card, whole), '"'))
+		if whole := integer(d); len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
+			w.maskNumber(i, end, rule.Card)
 			return end
 		}
 	}
 	if w.e.Literals.Find(d) != nil {
-		w.findings = append(w.findings, finding.Finding{Rule: rule.Names[rule.Literal], Offset: i, Length: end - i})
-		w.replace(i, end, append(w.e.AppendMask([]byte{'"'}, rule.Literal, d), '"'))
+		w.maskNumber(i, end, rule.Literal)
 		return end
 	}
 	if len(d) >= minRun && char.DigitsFrom(d, 0, len(d)) == len(d) {
@@ -518,7 +521,7 @@ func (w *walker) number(i int) int {
 // digits reads a number that is long enough to be hexadecimal for something: that
 // of digits has no letter.
 func (w *walker) digits(i, end int) {
-	r, err := w.nest.run(w.in[i:end], w.nested)
+	r, _, _, err := w.nest.run(w.in[i:end], w.nested)
 	if err != nil && !w.nest.peeks {
 		w.err = err
 		return
@@ -527,9 +530,17 @@ func (w *walker) digits(i, end int) {
 		r = rule.Fault
 	}
 	if r != rule.None {
-		w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})
-		w.replace(i, end, append(w.e.AppendMask([]byte{'"'}, r, w.in[i:end]), '"'))
+		w.maskNumber(i, end, r)
 	}
+}
+
+// maskNumber masks the number at [i, end).
+func (w *walker) maskNumber(i, end int, r rule.Rule) {
+	if string(w.in[i:end]) == "0" {
+		return
+	}
+	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})
+	w.replace(i, end, []byte{'0'})
 }
 
 func isNumberByte(c byte) bool {

@@ -44,7 +44,7 @@ func (n *nest) runs(s []byte, masked []span.Span, level int) ([]span.Span, error
 		if i = end; len(run) < minRun || isMasked(masked, start, end) {
 			continue
 		}
-		r, err := n.run(run, level)
+		r, from, to, err := n.run(run, level)
 		switch {
 		case err != nil && n.peeks:
 			r = rule.Fault
@@ -52,10 +52,14 @@ func (n *nest) runs(s []byte, masked []span.Span, level int) ([]span.Span, error
 			return nil, err
 		}
 		if r != rule.None {
-			for end < len(s) && s[end] == '=' {
-				end++
+			stop := end
+			if len(run) == end-start { // not of several lines
+				start, stop = start+from, start+to
 			}
-			out = append(out, span.Span{Start: start, End: end, Rule: r})
+			for stop < len(s) && s[stop] == '=' {
+				stop++
+			}
+			out = append(out, span.Span{Start: start, End: stop, Rule: r})
 		}
 	}
 	return out, nil
@@ -117,6 +121,8 @@ type runByte uint8
 const (
 	noHex runByte = 1 << iota
 	noBase32
+	noUpper32
+	noLower32
 	upperByte
 )
 
@@ -131,6 +137,12 @@ func runByteTable() (t [256]runByte) {
 		if char.Class[c]&char.Letter == 0 && (c < '2' || c > '7') {
 			t[c] |= noBase32
 		}
+		if t[c]&noBase32 != 0 || char.Class[c]&char.Lower != 0 {
+			t[c] |= noUpper32
+		}
+		if t[c]&noBase32 != 0 || char.Class[c]&char.Upper != 0 {
+			t[c] |= noLower32
+		}
 		if char.Class[c]&char.Upper != 0 {
 			t[c] |= upperByte
 		}
@@ -138,31 +150,35 @@ func runByteTable() (t [256]runByte) {
 	return t
 }
 
-// run decodes one run in every way that gives something to read.
-func (n *nest) run(run []byte, level int) (rule.Rule, error) {
+// run decodes one run in every way that gives something to read. What is found is in
+// [from, to) of it.
+func (n *nest) run(run []byte, level int) (r rule.Rule, from, to int, err error) {
+	if r, from, to, err = n.plainRuns(run, level); r != rule.None || err != nil {
+		return r, from, to, err
+	}
+	r, err = n.base64Run(run, level)
+	return r, 0, len(run), err
+}
+
+// base64Run decodes one run of base64, or of hexadecimal as a whole.
+func (n *nest) base64Run(run []byte, level int) (rule.Rule, error) {
+	buf := n.scratch
+	n.scratch = nil // what is decoded may hold runs itself
+	defer func() { n.scratch = buf }()
 	var seen runByte
 	for _, c := range run {
 		seen |= runBytes[c]
 	}
+	if seen&noHex == 0 {
+		buf = unhexed(buf[:0], run)
+		if r, _, err := n.decoded(buf, level); r != rule.None || err != nil {
+			return r, err
+		}
+	}
 	if n.peeks && seen&(upperByte|noHex|noBase32) == noHex|noBase32 {
 		return rule.None, nil // a path, a name: base64 of text has capitals
 	}
-	buf := n.scratch
-	n.scratch = nil // what is decoded may hold runs itself
-	defer func() { n.scratch = buf }()
-	if digits := hexPart(run, seen); digits != nil {
-		buf = unhexed(buf[:0], digits)
-		if r, err := n.decoded(buf, level); r != rule.None || err != nil {
-			return r, err
-		}
-	}
-	if seen&noBase32 == 0 && oneCase(run) {
-		buf = unbase32(buf[:0], run)
-		if r, err := n.decoded(buf, level); r != rule.None || err != nil {
-			return r, err
-		}
-	}
-	ways := byte(15)
+	ways, skip := byte(15), byte(0)
 	if n.peeks {
 		ways = texts(run)
 	}
@@ -174,63 +190,40 @@ func (n *nest) run(run []byte, level int) (rule.Rule, error) {
 		if err := n.spend(len(buf)); err != nil {
 			return rule.None, err
 		}
-		if r, err := n.decoded(buf, level); r != rule.None || err != nil {
+		r, read, err := n.decoded(buf, level)
+		if r != rule.None || err != nil {
 			return r, err
+		}
+		if read {
+			skip |= 1 << shift
 		}
 		if len(run) > maxShifted {
 			break
 		}
 	}
-	return rule.None, nil
+	return n.readBinary(run, skip, level)
 }
 
 // decoded reads what a run held: a private key, text in any shape, something
-// compressed. Other bytes are no concern: hashes, identifiers, pictures.
-func (n *nest) decoded(d []byte, level int) (rule.Rule, error) {
+// compressed. Other bytes are hashes, identifiers, pictures: read is false then.
+func (n *nest) decoded(d []byte, level int) (r rule.Rule, read bool, err error) {
 	if isKeyDER(d) {
-		return rule.PrivateKey, nil
+		return rule.PrivateKey, true, nil
 	}
 	if n.peeks && !readable(d) && wideOf(d).size == 0 {
-		return rule.None, nil
+		return rule.None, false, nil
 	}
 	if packing(d) == packNone && sealedName(d) == "" && wideOf(d).size == 0 && (!readable(d) || mediaName(d) != "") {
-		return rule.None, nil
+		return rule.None, false, nil
 	}
 	if level >= maxLevels {
-		return rule.None, unscannable("text encoded more than 4 times", nil)
+		return rule.None, false, unscannable("text encoded more than 4 times", nil)
 	}
-	r, err := n.doc("", d, level+1, true)
+	doc, err := n.doc("", d, level+1, true)
 	if err != nil {
-		return rule.None, within(err, "in base64")
+		return rule.None, false, within(err, "in base64")
 	}
-	return strongest(r.Findings), nil
-}
-
-// hexPart is what of a run may be hexadecimal: all of it, or what stands behind
-// the "0x" that it begins with; nil for nothing.
-func hexPart(run []byte, seen runByte) []byte {
-	if seen&noHex == 0 {
-		return run
-	}
-	if run[0] != '0' || run[1]|0x20 != 'x' {
-		return nil
-	}
-	for _, c := range run[2:] {
-		if runBytes[c]&noHex != 0 {
-			return nil
-		}
-	}
-	return run[2:]
-}
-
-// oneCase says whether a run has letters of one case only, as base32 has (RFC
-// 4648 section 6).
-func oneCase(run []byte) bool {
-	var have uint16
-	for _, c := range run {
-		have |= char.Class[c]
-	}
-	return have&char.Letter != char.Letter
+	return strongest(doc.Findings), true, nil
 }
 
 func unbase32(d, run []byte) []byte {

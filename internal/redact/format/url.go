@@ -66,6 +66,7 @@ func (n *nest) urlSpans(s []byte) ([]span.Span, error) {
 		// A user's name before a host is no address.
 		return sp.Rule == rule.Email && sp.Start >= info.start && sp.Start < info.end && sp.End > host.start
 	})
+	all = append(all, n.hostSpans(s, host)...)
 	if u := s[info.start:info.end]; len(u) > 0 && (bytes.IndexByte(u, ':') >= 0 || len(u) >= 16) {
 		all = append(all, span.Span{Start: info.start, End: info.end, Rule: rule.URL})
 	}
@@ -77,6 +78,9 @@ func (n *nest) urlSpans(s []byte) ([]span.Span, error) {
 	for i := range all {
 		// A mask within the host cannot stand there.
 		if sp := &all[i]; sp.Start < host.end && sp.End > host.start && host.start < host.end {
+			if info.start == info.end && sp.Start >= host.start-len("//") {
+				sp.Start = max(sp.Start, host.start)
+			}
 			sp.Start, sp.End = min(sp.Start, host.start), max(sp.End, host.end)
 		}
 	}
@@ -87,6 +91,20 @@ func (n *nest) urlSpans(s []byte) ([]span.Span, error) {
 		}
 	}
 	return out, nil
+}
+
+// hostSpans returns what shows only where the case of a host's letters does not count.
+func (n *nest) hostSpans(s []byte, host piece) []span.Span {
+	name, r := s[host.start:host.end], rule.None
+	if n.e.Literals.HasFold(name) {
+		r = rule.Literal
+	} else if _, found := n.e.Clean(bytes.ToUpper(name)); len(found) > 0 && found[0].Rule.IsSecret() {
+		r = found[0].Rule
+	}
+	if r == rule.None {
+		return nil
+	}
+	return []span.Span{{Start: host.start, End: host.end, Rule: r}}
 }
 
 // authority returns where a URL's host and port stand, and its credentials

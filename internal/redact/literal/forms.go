@@ -1,6 +1,7 @@
 package literal
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"html"
@@ -30,6 +31,7 @@ func (f *former) forms() {
 	f.percent(f.text)
 	f.hex(f.text)
 	f.base64(f.text)
+	f.base32(f.text)
 	f.wide()
 	if s := html.EscapeString(string(f.text)); len(s) != len(f.text) {
 		f.take([]byte(s))
@@ -65,6 +67,23 @@ func (f *former) base64(text []byte) {
 				f.take(appendJSON(b[len(b):], b, jsonForm{slash: true}))
 			}
 		}
+	}
+}
+
+// base32 gives the characters that text alone decides, wherever it is in what was
+// encoded, in both cases.
+func (f *former) base32(text []byte) {
+	padded := append(f.scratch[:0], 0, 0, 0, 0, 0)
+	padded = append(padded, text...)
+	enc := base32.StdEncoding.WithPadding(base32.NoPadding)
+	for shift := range 5 {
+		from, to := (shift*8+4)/5, (shift+len(text))*8/5
+		b := enc.AppendEncode(padded[len(padded):], padded[5-shift:])[from:to]
+		f.take(b)
+		for i, c := range b {
+			b[i] = char.ToLower(c)
+		}
+		f.take(b)
 	}
 }
 

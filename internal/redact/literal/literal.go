@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
@@ -16,7 +17,7 @@ import (
 const (
 	MinLen     = 4
 	maxLiteral = 65_536
-	// maxCount and maxLiterals bound them all: their forms take some sixty
+	// maxCount and maxLiterals bound them all: their forms take some eighty
 	// times their own bytes, in memory of which little may be locked.
 	maxCount    = 1024
 	maxLiterals = 262_144
@@ -32,6 +33,7 @@ type Set struct {
 	sieve  sieve               // the first four
 	forms  map[uint32][][]byte // in memory, by their first four
 	loose  loose
+	folded *Set // the secrets in small letters, for text whose case is lost
 	memory *memory.Memory
 }
 
@@ -42,6 +44,7 @@ func New(secrets []holdfast.Secret) (*Set, error) {
 		return nil, nil
 	}
 	l := &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: new(memory.Memory)}
+	l.folded = &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: l.memory}
 	most, all := 0, 0
 	for i, s := range secrets {
 		n := len(memory.Bytes(s))
@@ -59,7 +62,19 @@ func New(secrets []holdfast.Secret) (*Set, error) {
 		f := former{text: memory.Bytes(s), scratch: scratch, take: l.add}
 		f.forms()
 		f.loose(l.addLoose)
+		small := toSmall(scratch[:0], memory.Bytes(s))
+		l.folded.add(small)
+		if len(small) <= maxLoose {
+			l.folded.addLoose(core(small[len(small):], small))
+		}
 	}
+	l.folded.buildTables()
+	l.buildTables()
+	return l, nil
+}
+
+// buildTables makes the tables by which the forms are found.
+func (l *Set) buildTables() {
 	for _, list := range l.forms {
 		slices.SortFunc(list, func(a, b []byte) int { return len(b) - len(a) })
 	}
@@ -67,7 +82,20 @@ func New(secrets []holdfast.Secret) (*Set, error) {
 	l.begins = new(twoBytes)
 	l.begins.join(&l.first)
 	l.begins.join(&l.loose.begins)
-	return l, nil
+}
+
+// toSmall appends s with its capitals of ASCII made small.
+func toSmall(to, s []byte) []byte {
+	for _, c := range s {
+		to = append(to, char.ToLower(c))
+	}
+	return to
+}
+
+// HasFold reports whether a secret is in s in any case: names of header fields and of
+// hosts lose theirs on their way.
+func (l *Set) HasFold(s []byte) bool {
+	return l != nil && l.folded.Find(toSmall(nil, s)) != nil
 }
 
 func invalid(why, hint string) error {

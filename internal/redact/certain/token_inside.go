@@ -1,0 +1,54 @@
+package certain
+
+import "github.com/holdfast-dev/holdfast/internal/redact/char"
+
+// maxChance is the length up to which a prefix occurs by chance: one of six characters
+// once in 64 GB of base64, but there are many of them, and many that are shorter.
+const maxChance = 6
+
+const (
+	reachNoise = 128 // what isInside looks at
+	minNoise   = 16  // fewer letters prove nothing
+	sureNoise  = 64  // of a prefix of more than three characters
+)
+
+// leastNoise returns the number of letters before a prefix of n characters that tell that
+// it is inside.
+func leastNoise(n int) int {
+	if n <= 3 {
+		return minNoise
+	}
+	return sureNoise
+}
+
+// isInside reports whether what begins at i is inside a longer run of base64, base32 or
+// hexadecimal: at least that many letters precede it, and their kind changes at every
+// second place, where in names and paths it changes at every sixth.
+func (x *Scanner) isInside(i, least int) bool {
+	letters, changes := 0, 0
+	var last, have uint16
+	for k := i - 1; k >= 0 && i-k <= reachNoise; k-- {
+		kind := char.Class[x.S[k]]
+		if kind&(char.URL64|char.Std64) == 0 {
+			break
+		}
+		if kind &= char.Alnum; kind == 0 {
+			last = 0 // a dash or a slash
+			continue
+		}
+		// Read from its end, a word with a capital is small letters and then one.
+		if last != 0 && kind != last && (kind != char.Upper || last != char.Lower) {
+			changes++
+		}
+		letters++
+		last = kind
+		have |= kind
+	}
+	if letters < least {
+		return false
+	}
+	if have == char.Upper|char.Digit {
+		return changes*8 >= letters // base32
+	}
+	return changes*9 >= letters*2
+}
