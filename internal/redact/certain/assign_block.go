@@ -20,6 +20,13 @@ func (x *Scanner) block(v, name int, k fieldname.Kind) bool {
 	if !ok || !k.IsSecret() {
 		return false
 	}
+	if x.tagged(v) {
+		if at := x.End(x.End(v+1, maxTail, char.Ident), 8, char.Blank); x.Has(at, "|") || x.Has(at, ">") {
+			if v = at; at+1 == len(x.S) {
+				return true
+			}
+		}
+	}
 	line, plain := v, true
 	if v < len(x.S) && (x.S[v] == '|' || x.S[v] == '>') {
 		plain = false
@@ -38,7 +45,7 @@ func (x *Scanner) block(v, name int, k fieldname.Kind) bool {
 	if end == start {
 		return !plain
 	}
-	if text := x.S[start:end]; placeholder.Len(text) > 0 || plain && !isPlain(text) || innocuous(text, k) {
+	if text := x.S[start:end]; placeholder.Len(text) > 0 || plain && !isPlain(text) || !fieldname.CanHold(k, text) {
 		return true
 	}
 	x.mask(start, end, rule.Assignment)

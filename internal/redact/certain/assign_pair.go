@@ -55,6 +55,9 @@ func (x *Scanner) elementKind(i int) (k fieldname.Kind, weak bool) {
 		return fieldname.None, false
 	}
 	tag := low + n + 1
+	if x.Is(tag-2, char.Alnum) || tag > 1 && char.IsQuote(x.S[tag-2]) {
+		return fieldname.None, false // a type's parameter
+	}
 	end := x.nameEnd(tag, i)
 	if end == tag || end < i && char.Class[x.S[end]]&char.Blank == 0 {
 		return fieldname.None, false // a pseudonym's ":" for one
@@ -146,24 +149,4 @@ func (x *Scanner) tagged(v int) bool {
 		e = x.End(v+2, 64, char.Ident)
 	}
 	return e > v+1 && x.Is(e, char.Blank)
-}
-
-// isSign says whether a value is an operator of code, or a verb of printf.
-func isSign(v []byte) bool {
-	if len(v) > 6 || len(v) < 1 {
-		return false
-	}
-	if v[0] == '%' && len(v) > 1 {
-		if n := bytes.IndexByte(v, '\\'); n > 1 {
-			v = v[:n]
-		}
-		return len(v) < 4 && char.IndexByte("svqwdxXTct", v[len(v)-1]) >= 0 && (len(v) == 2 || v[1] == '+' ||
-			v[1] == '#')
-	}
-	for _, c := range v {
-		if char.IndexByte("([{+=!&|", c) < 0 {
-			return false
-		}
-	}
-	return true
 }
