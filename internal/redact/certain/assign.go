@@ -62,10 +62,35 @@ func (x *Scanner) assigned(i, w int, k fieldname.Kind, sep byte, name int) int {
 	if sep == ':' {
 		v = x.behindEmphasis(v)
 	}
-	if v = x.End(v, maxBlanks, char.Blank); v >= x.low && !(sep == ':' && x.block(v, name, k)) {
+	v = x.End(v, maxBlanks, char.Blank)
+	switch {
+	case v < x.low:
+	case sep == ':' && x.substitutes(v, name, k):
+	case sep == ':' && (x.block(v, name, k) || x.nextLine(v, k)):
+	default:
 		x.value(v, k, sep, name)
 	}
 	return i + w
+}
+
+// substitutes masks what a shell or a configuration takes for a variable that is missing:
+// ${NAME:-x}, ${name:x}. It reports whether the name at name is one.
+func (x *Scanner) substitutes(v, name int, k fieldname.Kind) bool {
+	if !x.Has(name-2, "${") || !k.IsSecret() {
+		return false
+	}
+	if x.Has(v, "-") || x.Has(v, "=") || x.Has(v, "?") || x.Has(v, "+") {
+		v++
+	}
+	e := v
+	for e < len(x.S) && e < v+maxJudged && x.S[e] != '}' && x.S[e] != '\n' {
+		e++
+	}
+	x.Touch(e)
+	if x.Has(e, "}") && isAssigned(x.S[v:e], k, false) {
+		x.mask(v, e, ruleOf(k, false))
+	}
+	return true
 }
 
 // value masks the value of kind k at v, whose name begins at name.
@@ -86,7 +111,7 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 			v += 2 // three quotes open a longer text
 		}
 		end, quoted = x.closing(v, x.S[q], slashes), true
-	case q < len(x.S) && x.S[q] == '[' && placeholder.Len(x.S[q:]) == 0:
+	case q < len(x.S) && x.S[q] == '[' && !x.Has(q+1, "]") && placeholder.Len(x.S[q:]) == 0:
 		x.listValue(q+1, k, sep, name)
 		return
 	default:

@@ -19,8 +19,11 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 	if start == end {
 		start, end = x.Name(x.beforeEmphasis(i))
 	}
-	if end-start == 2 && char.EqualFold(x.S[start:end], "is") {
+	if isOneOf(x.S[start:end], verbs[:]) {
 		start, end = x.Name(start)
+	}
+	if start == end || x.S[end] == ']' && char.DigitsFrom(x.S[start:end], 0, 8) == end-start {
+		start, end = x.nameBeforeBrackets(i)
 	}
 	if start < end {
 		name := x.S[start:end]
@@ -30,7 +33,12 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 			}
 		}
 		if k == fieldname.None && (char.EqualFold(name, "value") || char.EqualFold(name, "default")) {
-			k = x.paired(start)
+			if k = x.paired(start); k == fieldname.None {
+				k = x.pairedAround(start, i+1)
+			}
+		}
+		if k == fieldname.None && char.EqualFold(name, "content") {
+			k = x.pairedAround(start, i+1)
 		}
 	}
 	if k == fieldname.None && start > 0 && x.S[start-1] >= 0x80 {
@@ -81,6 +89,37 @@ func (x *Scanner) nameBeforeType(i, start, end int) (b, e int) {
 	return b, e
 }
 
+// nameBeforeBrackets returns the name before "[32]" or "{ get; set; }", which end before i.
+func (x *Scanner) nameBeforeBrackets(i int) (start, end int) {
+	e := x.back(i, max(0, i-8), char.Blank, "")
+	if e == 0 || x.S[e-1] != ']' && x.S[e-1] != '}' {
+		return i, i
+	}
+	low := max(0, e-40)
+	open := bytes.LastIndexByte(x.S[low:e], x.S[e-1]-2)
+	if open < 0 {
+		return i, i
+	}
+	inner := bytes.TrimSpace(x.S[low+open+1 : e-1])
+	if x.S[e-1] == '}' && !bytes.HasPrefix(inner, []byte("get")) || x.S[e-1] == ']' && char.DigitsFrom(inner, 0, len(inner)) < len(inner) {
+		return i, i
+	}
+	return x.Name(low + open)
+}
+
+// wideColon judges the colon of full width whose last byte is at i.
+func (x *Scanner) wideColon(i int) int {
+	if i < 3 || x.S[i-1] != 0xbc || x.S[i-2] != 0xef {
+		return i + 1
+	}
+	e := i - 2
+	b := x.back(e, max(0, e-maxTail), char.Word, "_-")
+	if k := fieldname.OfName(x.S[b:e]); (k == fieldname.Password || k == fieldname.Secret) && b < e {
+		return x.assigned(e, 3, k, ':', b)
+	}
+	return i + 1
+}
+
 // emphases are the tags that set off a word.
 var emphases = [...]string{"b>", "strong>", "em>", "i>", "code>", "label>", "span>", "th>", "dt>"}
 
@@ -112,7 +151,15 @@ func (x *Scanner) behindEmphasis(v int) int {
 	if x.Has(v, "</") {
 		for _, tag := range emphases {
 			if x.Has(v+2, tag) {
-				return v + 2 + len(tag)
+				v = x.End(v+2+len(tag), 8, char.Blank)
+				break
+			}
+		}
+	}
+	if x.Has(v, "<") {
+		for _, tag := range emphases {
+			if x.Has(v+1, tag) {
+				return v + 1 + len(tag)
 			}
 		}
 	}
@@ -148,6 +195,9 @@ func (x *Scanner) literalPrefix(v int) int {
 	}
 	if q == v || q >= len(x.S) || !char.IsQuote(x.S[q]) {
 		return v
+	}
+	if c := x.S[q-1]; (c == '&' || c == '*') && x.S[q] != '"' {
+		return v // a lifetime
 	}
 	switch p := x.S[v:q]; string(bytes.ToLower(p)) {
 	case "b", "r", "f", "u", "l", "n", "e", "c", "s", "q", "u8", "rb", "br", "fr", "rf", "cr", "@", "$", "$@",

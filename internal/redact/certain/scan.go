@@ -26,7 +26,7 @@ import (
 var trigger = triggers()
 
 func triggers() (t [256]bool) {
-	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBwW") {
+	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBwW(|?,#ie\x9a") {
 		t[c] = true
 	}
 	return t
@@ -123,7 +123,20 @@ func (x *Scanner) look(i int) int {
 	case '%':
 		return x.percent(i)
 	case '-':
+		x.longFlag(i)
 		return x.dash(i)
+	case '(':
+		return x.call(i)
+	case '|', '?':
+		return x.operator(i)
+	case ',':
+		return x.headBehind(i)
+	case '#':
+		return x.define(i)
+	case 'i', 'e':
+		return x.verb(i)
+	case 0x9a:
+		return x.wideColon(i)
 	case '_', '.':
 		return x.prefix(i)
 	case 'J':
@@ -140,6 +153,9 @@ func (x *Scanner) look(i int) int {
 	case 'w', 'W':
 		if i > 4 && x.sqlPassword(i-4, "password", "with", "encrypted", "set") {
 			return i + 1
+		}
+		if i >= 4 && s[i-1]|0x20 == 's' {
+			x.spoken(i)
 		}
 		if i > 4 && s[i-1] == 's' {
 			return x.netrc(i)

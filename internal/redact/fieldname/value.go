@@ -409,7 +409,7 @@ func isLocation(v []byte) bool {
 	case len(v) > 3 && v[1] == ':' && v[2] == '\\':
 		return true
 	default:
-		return false
+		return bytes.Count(v, []byte("/")) > 1 && isPath(v, "/-_.") && !hasDigit(v) && bytes.Equal(v, bytes.ToLower(v))
 	}
 	have, signs := uint16(0), 0
 	for _, c := range v {
