@@ -65,7 +65,7 @@ func (x *Scanner) assigned(i, w int, k fieldname.Kind, sep byte, name int) int {
 	v = x.End(v, maxBlanks, char.Blank)
 	switch {
 	case v < x.low:
-	case sep == ':' && x.substitutes(v, name, k):
+	case sep == ':' && x.maskDefault(v, name, k):
 	case sep == ':' && (x.block(v, name, k) || x.nextLine(v, k)):
 	default:
 		x.value(v, k, sep, name)
@@ -73,9 +73,9 @@ func (x *Scanner) assigned(i, w int, k fieldname.Kind, sep byte, name int) int {
 	return i + w
 }
 
-// substitutes masks what a shell or a configuration takes for a variable that is missing:
+// maskDefault masks what a shell or a configuration takes for a variable that is missing:
 // ${NAME:-x}, ${name:x}. It reports whether the name at name is one.
-func (x *Scanner) substitutes(v, name int, k fieldname.Kind) bool {
+func (x *Scanner) maskDefault(v, name int, k fieldname.Kind) bool {
 	if !x.Has(name-2, "${") || !k.IsSecret() {
 		return false
 	}
@@ -283,7 +283,8 @@ func (x *Scanner) element(i int) int {
 		end++
 	}
 	x.Touch(end)
-	if stop == '<' && end-start < maxJudged && end < len(x.S) && !x.Has(x.End(end, maxTail, char.Space), "</") {
+	if stop == '<' && end-start < maxJudged && !x.Has(x.End(end, maxTail, char.Space), "</") &&
+		(end < len(x.S) || !x.beginsLine(i)) {
 		return i + 1
 	}
 	v := bytes.TrimSpace(x.S[start:end])
@@ -293,6 +294,13 @@ func (x *Scanner) element(i int) int {
 	}
 	x.mask(start, start+len(v), ruleOf(k, false))
 	return i + 1
+}
+
+// beginsLine reports whether nothing but blanks is before the tag that ends at i.
+func (x *Scanner) beginsLine(i int) bool {
+	low := max(0, i-reachPair)
+	b := x.back(low+max(0, bytes.LastIndexByte(x.S[low:i], '<')), low, char.Blank, "")
+	return b == 0 || x.S[b-1] == '\n' || x.S[b-1] == '>'
 }
 
 const cdata = "<![CDATA["

@@ -97,7 +97,7 @@ func (x *Scanner) indented(i, indent, limit int, plain bool) (start, end int) {
 // item of a list.
 func isPlain(v []byte) bool {
 	for _, c := range v {
-		if char.Class[c]&char.Space != 0 {
+		if char.Class[c]&char.Space != 0 || char.IndexByte("(){};", c) >= 0 {
 			return false
 		}
 	}

@@ -30,7 +30,7 @@ func isSecretForm(v []byte) bool {
 }
 
 // stringAt returns the content [b, e) of the string whose quote, or prefix, is at i, and
-// the offset after it; 0 if there is none.
+// the offset after it, or 0.
 func (x *Scanner) stringAt(i int) (b, e, after int) {
 	q := x.literalPrefix(i)
 	if q >= len(x.S) {
@@ -47,16 +47,19 @@ func (x *Scanner) stringAt(i int) (b, e, after int) {
 	return q + 1, e, e + 1
 }
 
-// callee are verbs of functions that take or return a value by its name.
+// callee are verbs of functions that set a value by its name.
 var callee = [...]string{
-	"put", "set", "add", "append", "get", "fetch", "env", "getenv", "setenv", "define", "header", "setheader", "setrequestheader", "addheader",
-	"setitem", "setproperty", "getproperty", "getordefault", "option", "param", "queryparam", "property", "entry", "pair", "of", "withheader",
+	"put", "set", "add", "append", "setenv", "define", "header", "setheader", "setrequestheader", "addheader",
+	"setitem", "setproperty",
+	"withheader",
 }
 
 // getters are words of functions that look something up: their argument is a name.
 var getters = [...]string{
-	"get", "find", "fetch", "load", "read", "is", "has", "remove", "delete", "request", "resolve", "lookup", "contains", "require", "input", "label",
-	"field", "by", "for", "expect", "assert", "validate", "verify", "parse", "describe", "it", "test", "error", "invalid", "no", "missing", "check", "on",
+	"get", "find", "fetch", "load", "read", "is", "has", "remove", "delete", "request", "resolve", "lookup",
+	"contains", "require", "input", "label",
+	"field", "by", "for", "expect", "assert", "validate", "verify", "parse", "describe", "it", "test", "error",
+	"invalid", "no", "missing", "check", "on",
 }
 
 func isOneOf(w []byte, list []string) bool {
@@ -68,9 +71,9 @@ func isOneOf(w []byte, list []string) bool {
 	return false
 }
 
-// call masks a secret among the arguments of the call whose "(" is at i: set("api_key",
+// maskArgument masks a secret among the arguments of the call whose "(" is at i: set("api_key",
 // "x"), setPassword("x"), getenv("SECRET") or "x".
-func (x *Scanner) call(i int) int {
+func (x *Scanner) maskArgument(i int) int {
 	if i+1 >= len(x.S) {
 		x.Touched = true
 		return i + 1
@@ -85,8 +88,7 @@ func (x *Scanner) call(i int) int {
 	start := x.back(i, max(0, i-maxTail), char.Ident, ":$>")
 	if start < i {
 		if k := x.ofSetter(start, i); k != fieldname.None {
-			setter := k == fieldname.Password || k == fieldname.Secret
-			if isAssigned(x.S[b:e], k, !setter || !x.sets(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
+			if isAssigned(x.S[b:e], k, !x.isSetter(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
 				x.mask(b, e, ruleOf(k, false))
 			}
 			return i + 1
@@ -103,22 +105,26 @@ func (x *Scanner) call(i int) int {
 		v := x.End(after+1, maxTail, char.Space)
 		if b, e, end := x.stringAt(v); end > 0 && v >= x.low {
 			last := x.S[x.back(i, start, char.Alnum, ""):i]
-			if isAssigned(x.S[b:e], k, !isOneOf(last, callee[:])) {
+			if isAssigned(x.S[b:e], k, k == fieldname.Line || k == fieldname.Cookie || !isOneOf(last, callee[:])) {
 				x.mask(b, e, ruleOf(k, false))
 			}
 		}
 		return i + 1
 	}
 	if x.Has(after, ")") {
-		x.alternative(after+1, k)
+		x.maskAlternative(after+1, k)
 	}
 	return i + 1
 }
 
-// ofSetter returns what the name [start, end) of a function says of its argument.
+// ofSetter returns what the name [start, end) of a function says about its argument.
 func (x *Scanner) ofSetter(start, end int) fieldname.Kind {
+	if at := bytes.LastIndexAny(x.S[start:end], ".:>"); at >= 0 {
+		start += at + 1
+	}
 	k := fieldname.OfName(x.S[start:end])
-	if k != fieldname.Password && k != fieldname.Secret {
+	if k != fieldname.Password && k != fieldname.Secret || k == fieldname.Secret && isCapital(x.S[start]) &&
+		!x.isSetter(start, end) {
 		return fieldname.None
 	}
 	if x.hasWord(start, end, getters[:]) {
@@ -127,9 +133,12 @@ func (x *Scanner) ofSetter(start, end int) fieldname.Kind {
 	return k
 }
 
-// sets reports whether the name of a function [start, end) has a verb that sets.
-func (x *Scanner) sets(start, end int) bool {
-	return x.hasWord(start, end, []string{"set", "with", "using"})
+// isSetter reports whether the name of a function [start, end) begins with a verb that sets.
+func (x *Scanner) isSetter(start, end int) bool {
+	if at := bytes.LastIndexAny(x.S[start:end], ".:>"); at >= 0 {
+		start += at + 1
+	}
+	return end-start > 4 && (x.Fold(start, "set") || x.Fold(start, "with"))
 }
 
 // hasWord reports whether one of the words of the name [start, end) is in list.
@@ -146,9 +155,9 @@ func (x *Scanner) hasWord(start, end int, list []string) bool {
 	return false
 }
 
-// alternative masks the string behind the operator at i that stands in for a secret of
-// kind k that is missing: || "x", ?? "x", ?: "x", or "x".
-func (x *Scanner) alternative(i int, k fieldname.Kind) {
+// maskAlternative masks the string behind the operator at i that replaces a missing secret
+// of kind k: || "x", ?? "x", ?: "x", or "x".
+func (x *Scanner) maskAlternative(i int, k fieldname.Kind) {
 	v := x.End(i, 8, char.Blank)
 	for _, op := range [...]string{"||", "??", "?:", "or "} {
 		if !x.Has(v, op) {
@@ -162,26 +171,26 @@ func (x *Scanner) alternative(i int, k fieldname.Kind) {
 	}
 }
 
-// operator judges the "|" or "?" at i: a value for what is missing, or a table's cell.
-func (x *Scanner) operator(i int) int {
+// maskBehindOperator judges the "|" or "?" at i: a value for what is missing, or a table's cell.
+func (x *Scanner) maskBehindOperator(i int) int {
 	op := x.S[i]
 	if x.Has(i+1, string(op)) || op == '?' && x.Has(i+1, ":") {
 		start, end := x.Name(i)
 		if start < end {
 			if k := fieldname.OfName(x.S[start:end]); k.IsSecret() {
-				x.alternative(i, k)
+				x.maskAlternative(i, k)
 			}
 		}
 		return i + 1
 	}
 	if op == '|' {
-		return x.cell(i)
+		return x.maskTableCell(i)
 	}
 	return i + 1
 }
 
-// define masks the string of a C macro whose "#" is at i: #define API_KEY "x".
-func (x *Scanner) define(i int) int {
+// maskMacro masks the string of a C macro whose "#" is at i: #define API_KEY "x".
+func (x *Scanner) maskMacro(i int) int {
 	if !x.Has(i+1, "define ") {
 		return i + 1
 	}
@@ -235,7 +244,8 @@ func (x *Scanner) longFlag(i int) {
 // wordEnd returns the end of the word at v, without the signs that close a sentence.
 func (x *Scanner) wordEnd(v int) int {
 	e := v
-	for e < len(x.S) && e < v+MaxBehind && char.Class[x.S[e]]&char.Space == 0 && !char.IsQuote(x.S[e]) && x.S[e] != '<' {
+	for e < len(x.S) && e < v+MaxBehind && char.Class[x.S[e]]&char.Space == 0 && !char.IsQuote(x.S[e]) &&
+		x.S[e] != '<' {
 		e++
 	}
 	x.Touch(e)

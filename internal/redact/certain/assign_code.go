@@ -26,7 +26,8 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	defer func() { x.Touch(l.Read) }()
 	s := line.ShapeOf(value, l.Tail)
 	if l.IsSetting(name, v, sep) {
-		return s == line.Call && bytes.IndexByte(value, '(') > 0
+		return s == line.Call && (bytes.IndexByte(value, '(') > 0 || value[0] == '{' && len(l.Tail) > 0 &&
+			l.Tail[0] == '}')
 	}
 	if line.IsType(value) {
 		return true
@@ -34,7 +35,8 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	switch k {
 	case fieldname.Person, fieldname.PII:
 		switch {
-		case s == line.Call || s == line.Path || k == fieldname.PII && !line.HasDigit(value):
+		case s == line.Call || s == line.Path || k == fieldname.PII && (!line.HasDigit(value) ||
+			bytes.ContainsAny(value, "=?{}()[]|%")):
 			return true
 		case char.Class[value[0]]&char.Lower != 0 && bytes.IndexByte(value, ' ') < 0 && sep == ':':
 			return true
@@ -43,6 +45,9 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	case fieldname.Line, fieldname.Cookie:
 		if blank := bytes.IndexByte(value, ' '); blank > 0 && len(value) < maxTail && bytes.IndexByte(value, '=') < 0 &&
 			line.IsProseWord(value[:blank], value[blank:]) {
+			return true
+		}
+		if c := value[len(value)-1]; c == '{' || c == '(' || sep == ':' && l.IsCode(name, sep) {
 			return true
 		}
 		return s == line.Call || s != line.Other && fieldname.IsNameOfSecret(value) ||
@@ -55,13 +60,16 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	case line.Call:
 		return true
 	case line.Path:
-		return !line.HasDigit(value) || fieldname.IsNameOfSecret(value) || l.IsCode(name, sep)
+		return !line.HasDigit(value) || fieldname.IsNameOfSecret(value) || l.IsCode(name, sep) || l.HandsOn() &&
+			!fieldname.IsRandom(value)
 	case line.Number:
-		return k != fieldname.Password || char.DigitsFrom(value, 0, len(value)) < len(value) || l.IsCode(name, sep)
+		return k != fieldname.Password || char.DigitsFrom(value, 0, len(value)) < len(value) || l.IsCode(name, sep) ||
+			l.HandsOn() && (sep == '=' && l.IsSpaced(v) || isHumped(x.S[name:v]))
 	case line.Name:
 		return isCapital(value[0]) || !l.IsListed()
 	case line.Word:
-		return fieldname.IsNameOfSecret(value) || l.HandsOn() || l.IsCode(name, sep) || line.IsProseWord(value, l.Tail) ||
+		return fieldname.IsNameOfSecret(value) || l.HandsOn() || l.IsCode(name, sep) || line.IsProseWord(value,
+			l.Tail) ||
 			l.IsAmongCode() || sep == '=' && l.IsSpaced(v) && !l.IsListed()
 	case line.Mixed:
 		return fieldname.IsNameOfSecret(value) || l.IsCode(name, sep) || l.HasOperator()
@@ -97,6 +105,16 @@ func (x *Scanner) isScored(name, end int) bool {
 	stop := min(len(x.S), end+maxTail)
 	x.Touch(end + maxTail)
 	return bytes.Contains(x.S[end:stop], []byte("logprob"))
+}
+
+// isHumped reports whether a name has a capital behind a small letter.
+func isHumped(name []byte) bool {
+	for i := 1; i < len(name) && char.Class[name[i]]&char.Ident != 0; i++ {
+		if isCapital(name[i]) && char.Class[name[i-1]]&char.Lower != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func isCapital(c byte) bool { return char.Class[c]&char.Upper != 0 }

@@ -101,7 +101,8 @@ func (x *Scanner) nameBeforeBrackets(i int) (start, end int) {
 		return i, i
 	}
 	inner := bytes.TrimSpace(x.S[low+open+1 : e-1])
-	if x.S[e-1] == '}' && !bytes.HasPrefix(inner, []byte("get")) || x.S[e-1] == ']' && char.DigitsFrom(inner, 0, len(inner)) < len(inner) {
+	if x.S[e-1] == '}' && !bytes.HasPrefix(inner, []byte("get")) || x.S[e-1] == ']' && char.DigitsFrom(inner, 0,
+		len(inner)) < len(inner) {
 		return i, i
 	}
 	return x.Name(low + open)
@@ -250,7 +251,9 @@ func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
 				close = end
 			}
 			if text := x.S[q+1 : close]; len(text) > 0 && len(text) < maxJudged && canHold(text, k, sep) &&
-				!fieldname.IsNameOfSecret(text) && !isPattern(text) {
+				!fieldname.IsNameOfSecret(text) && !isPattern(text) &&
+				(line.HasDigit(text) || fieldname.IsTelling(text) || !k.IsSecret()) && !bytes.ContainsAny(text,
+				":. |") {
 				x.mask(q+1, close, ruleOf(k, false))
 			}
 			next := bytes.IndexByte(x.S[close:end], ',')

@@ -38,7 +38,8 @@ var pairNames = [...]string{"name", "key", "id", "variable", "property", "header
 // variable in whose block the name at start is. v is where the value is.
 func (x *Scanner) pairedAround(start, v int) fieldname.Kind {
 	low := max(0, start-reachPair)
-	if at := bytes.LastIndex(x.S[low:start], []byte("variable \"")); at >= 0 && bytes.IndexByte(x.S[low+at:start], '}') < 0 {
+	if at := bytes.LastIndex(x.S[low:start], []byte("variable \"")); at >= 0 && bytes.IndexByte(x.S[low+at:start],
+		'}') < 0 {
 		b := low + at + len("variable \"")
 		return fieldname.OfName(x.S[b:x.nameEnd(b, start)])
 	}
@@ -225,7 +226,8 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 	// What stands before is asked first: an ordinary "by" waits for nothing behind it.
 	e := x.back(i, max(0, i-16), char.Blank, "")
 	w := x.S[x.back(e, max(0, e-16), char.Letter, ""):e]
-	if b := x.back(e-len(w), max(0, e-maxTail), char.Ident|char.Blank, ""); word == "by" && bytes.Contains(bytes.ToLower(x.S[b:e]), []byte("identified with ")) {
+	if b := x.back(e-len(w), max(0, e-maxTail), char.Ident|char.Blank, ""); word == "by" &&
+		bytes.Contains(bytes.ToLower(x.S[b:e]), []byte("identified with ")) {
 		w = []byte("identified")
 	}
 	if !slices.ContainsFunc(before, func(b string) bool { return char.EqualFold(w, b) }) ||

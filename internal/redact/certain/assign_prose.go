@@ -15,8 +15,10 @@ var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest",
 
 // techniques are what a sentence about secrets has digits in, by its letters before them.
 var techniques = [...]string{
-	"sha", "sha-", "md", "base", "utf", "utf-", "oauth", "oauth-", "http", "http/", "ipv", "x", "rfc", "aes", "aes-", "rs", "hs", "es", "ps", "pbkdf", "argon",
-	"iso", "iso-", "tls", "tlsv", "ssl", "v", "win", "python", "java", "php", "node", "s", "ec", "k", "u", "blake", "ed", "curve", "p-", "secp", "cve-", "utf8mb",
+	"sha", "sha-", "md", "base", "utf", "utf-", "oauth", "oauth-", "http", "http/", "ipv", "x", "rfc", "aes",
+	"aes-", "rs", "hs", "es", "ps", "pbkdf", "argon",
+	"iso", "iso-", "tls", "tlsv", "ssl", "v", "win", "python", "java", "php", "node", "s", "ec", "k", "u",
+	"blake", "ed", "curve", "p-", "secp", "cve-", "utf8mb",
 }
 
 // isTechnique reports whether v is the name of a method or a version: sha256, OAuth2.
@@ -36,8 +38,8 @@ func isTechnique(v []byte) bool {
 	return n == 0 || isOneOf(v[:n], techniques[:])
 }
 
-// spoken judges the word for a password whose "w" is at i: what is said or set behind it.
-func (x *Scanner) spoken(i int) {
+// maskSpoken judges the word for a password whose "w" is at i: what is said or set behind it.
+func (x *Scanner) maskSpoken(i int) {
 	if !x.Fold(i-4, "passw") {
 		return
 	}
@@ -50,17 +52,18 @@ func (x *Scanner) spoken(i int) {
 		return
 	}
 	if !x.Is(e, char.Blank) {
-		x.heads(i)
-		x.inserted(start, e)
+		x.maskBelowHead(i)
+		x.maskInserted(start, e)
 		return
 	}
 	v := x.End(e, 8, char.Blank)
 	if v < x.low || fieldname.OfName(x.S[start:e]) != fieldname.Password {
 		return
 	}
-	x.heads(i)
+	x.maskBelowHead(i)
 	if b, end, after := x.stringAt(v); after > 0 && x.S[b-1] != '`' {
-		if isAssigned(x.S[b:end], fieldname.Password, char.Class[x.S[i]]&char.Upper == 0) && !fieldname.IsProse(x.S[b:end]) {
+		if isAssigned(x.S[b:end], fieldname.Password, char.Class[x.S[i]]&char.Upper == 0) &&
+			!fieldname.IsProse(x.S[b:end]) {
 			x.mask(b, end, ruleOf(fieldname.Password, false))
 		}
 		return
@@ -125,8 +128,8 @@ func isStrong(v []byte) bool {
 	return len(v) >= 8 && have&char.Digit != 0 && (have&char.Letter == char.Letter || sign && have&char.Letter != 0)
 }
 
-// verb judges the verb that may begin at i: "the token is x".
-func (x *Scanner) verb(i int) int {
+// maskAfterVerb judges the verb that may begin at i: "the token is x".
+func (x *Scanner) maskAfterVerb(i int) int {
 	if i < 4 || !x.Is(i+1, char.Lower) || x.S[i+1] != 's' || !x.Is(i-1, char.Blank) {
 		return i + 1
 	}
@@ -173,7 +176,8 @@ func (x *Scanner) nextLine(v int, k fieldname.Kind) bool {
 	e := x.wordEnd(b)
 	at := x.End(e, 8, char.Blank)
 	x.Touch(at)
-	if at < len(x.S) && x.S[at] != '\n' && x.S[at] != '\r' && x.S[at] != '`' || bytes.ContainsAny(x.S[b:e], "(){}[]<>:=;,|/\\") {
+	if at < len(x.S) && x.S[at] != '\n' && x.S[at] != '\r' && x.S[at] != '`' || bytes.ContainsAny(x.S[b:e],
+		"(){}[]<>:=;,|/\\") {
 		return true
 	}
 	if isAssigned(x.S[b:e], k, true) {

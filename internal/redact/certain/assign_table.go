@@ -10,15 +10,15 @@ import (
 // maxTable is the number of bytes of a table that are masked by its head.
 const maxTable = MaxAhead / 2
 
-// cell judges the cell of a table of Markdown behind the "|" at i: a head above values, or
+// maskTableCell judges the cell of a table of Markdown behind the "|" at i: a head above values, or
 // a name before one.
-func (x *Scanner) cell(i int) int {
+func (x *Scanner) maskTableCell(i int) int {
 	b := x.End(i+1, 8, char.Blank)
 	e := x.endOfCell(b, '|')
 	if e < 0 || i < x.low {
 		return i + 1
 	}
-	if !mayEndName(x.S[e-1]) {
+	if !mayEndName(x.S[e-1]) || b == i+1 {
 		return i + 1
 	}
 	k := fieldname.OfName(x.S[b:e])
@@ -33,11 +33,11 @@ func (x *Scanner) cell(i int) int {
 	if eol < len(x.S) && isRuler(x.S[min(next, rule):rule]) {
 		low := max(0, i-MaxBehind)
 		first := low + bytes.LastIndexByte(x.S[low:i], '\n') + 1
-		x.column(rule+1, '|', bytes.Count(x.S[first:i], []byte("|")), k)
+		x.maskColumn(rule+1, '|', bytes.Count(x.S[first:i], []byte("|")), k)
 		return i + 1
 	}
 	sep := b + bytes.IndexByte(x.S[b:eol], '|')
-	if sep < b {
+	if begin := x.back(i, max(0, i-8), char.Blank, ""); sep < b || begin > 0 && x.S[begin-1] != '\n' {
 		return i + 1
 	}
 	v := x.End(sep+1, 8, char.Blank)
@@ -104,8 +104,8 @@ func (x *Scanner) maskCell(b, e int, k fieldname.Kind) {
 	}
 }
 
-// column masks the cells of the nth column of the rows from i on.
-func (x *Scanner) column(i int, sep byte, n int, k fieldname.Kind) {
+// maskColumn masks the cells of the nth column of the rows from i on.
+func (x *Scanner) maskColumn(i int, sep byte, n int, k fieldname.Kind) {
 	for stop := min(len(x.S), i+maxTable); i < stop; {
 		end := lineEnd(x.S, i, len(x.S))
 		row := x.S[i:end]
@@ -143,9 +143,9 @@ func nthCell(row []byte, sep byte, n int) (int, bool) {
 	return at, true
 }
 
-// heads masks the column below the name around i where that is in the head of a table
+// maskBelowHead masks the column below the name around i where that is in the head of a table
 // whose cells a comma, a semicolon or a tab ends.
-func (x *Scanner) heads(i int) {
+func (x *Scanner) maskBelowHead(i int) {
 	low := max(0, i-MaxBehind)
 	first := bytes.LastIndexByte(x.S[low:i], '\n')
 	if first < 0 && low > 0 {
@@ -170,7 +170,8 @@ func (x *Scanner) heads(i int) {
 			return
 		}
 	}
-	if sep == 0 || bytes.Contains(head, []byte{sep, ' '}) {
+	if sep == 0 || bytes.Contains(head, []byte{sep, ' '}) || char.Class[head[0]]&char.Space != 0 ||
+		head[len(head)-1] == sep {
 		return
 	}
 	n := bytes.Count(x.S[b:i], []byte{sep})
@@ -180,7 +181,7 @@ func (x *Scanner) heads(i int) {
 		name = name[:to]
 	}
 	if k := fieldname.OfName(name); k == fieldname.Password || k == fieldname.Secret {
-		x.column(e+1, sep, n, k)
+		x.maskColumn(e+1, sep, n, k)
 	}
 }
 
@@ -194,14 +195,14 @@ func (x *Scanner) headBehind(i int) int {
 		return i + 1
 	}
 	if k := fieldname.OfName(x.S[i+1 : e]); k == fieldname.Secret {
-		x.heads(i + 1)
+		x.maskBelowHead(i + 1)
 	}
 	return i + 1
 }
 
-// inserted masks the values that SQL inserts into the column whose name ends at e:
+// maskInserted masks the values that SQL inserts into the column whose name ends at e:
 // INSERT INTO t (a, password) VALUES (1, 'x').
-func (x *Scanner) inserted(start, e int) {
+func (x *Scanner) maskInserted(start, e int) {
 	low := max(0, start-MaxBehind)
 	open := bytes.LastIndexByte(x.S[low:start], '(')
 	if open < 0 || bytes.ContainsAny(x.S[low+open+1:start], ")\"'=;") {
@@ -225,7 +226,8 @@ func (x *Scanner) inserted(start, e int) {
 			at = x.End(at, 16, char.Space)
 			b, to, after := x.stringAt(at)
 			if after == 0 {
-				for after = at; after < len(x.S) && after < at+MaxBehind && x.S[after] != ',' && x.S[after] != ')'; after++ {
+				for after = at; after < len(x.S) && after < at+MaxBehind && x.S[after] != ',' &&
+					x.S[after] != ')'; after++ {
 				}
 			} else if k == n && b >= x.low && isAssigned(x.S[b:to], fieldname.Password, false) {
 				x.mask(b, to, ruleOf(fieldname.Password, false))

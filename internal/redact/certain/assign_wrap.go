@@ -10,8 +10,8 @@ import (
 // name: String::from("x"), []byte("x").
 var wrappers = [...]string{
 	"string", "from", "secretstr", "secret", "some", "byte", "bytes", "tostring", "str", "just", "newsecret",
-	"b64decode", "decode", "securestring", "encode",
-	"tochararray", "of", "new", "ptr", "pointer", "text",
+	"b64decode", "decode", "securestring",
+	"tochararray", "ptr", "pointer",
 }
 
 // maskWrapped masks the string that a call at v is given as its only argument where the call

@@ -126,15 +126,15 @@ func (x *Scanner) look(i int) int {
 		x.longFlag(i)
 		return x.dash(i)
 	case '(':
-		return x.call(i)
+		return x.maskArgument(i)
 	case '|', '?':
-		return x.operator(i)
+		return x.maskBehindOperator(i)
 	case ',':
 		return x.headBehind(i)
 	case '#':
-		return x.define(i)
+		return x.maskMacro(i)
 	case 'i', 'e':
-		return x.verb(i)
+		return x.maskAfterVerb(i)
 	case 0x9a:
 		return x.wideColon(i)
 	case '_', '.':
@@ -155,7 +155,7 @@ func (x *Scanner) look(i int) int {
 			return i + 1
 		}
 		if i >= 4 && s[i-1]|0x20 == 's' {
-			x.spoken(i)
+			x.maskSpoken(i)
 		}
 		if i > 4 && s[i-1] == 's' {
 			return x.netrc(i)

@@ -29,7 +29,7 @@ func CanHold(k Kind, v []byte) bool {
 	case k == Person:
 		return isPerson(v)
 	case k == PII:
-		return true
+		return hasDigit(v) || OfName(v) == None
 	case k == Key:
 		return IsRandom(v)
 	case k == Likely:
@@ -447,7 +447,7 @@ func isPerson(v []byte) bool {
 			return false
 		}
 	}
-	return (capital || blank || bytes.IndexByte(v, '-') < 0) && !IsNameOfSecret(v)
+	return (capital || blank || bytes.IndexByte(v, '-') < 0) && !IsNameOfSecret(v) && OfName(v) == None && !IsProse(v)
 }
 
 // hasScheme reports whether v is credentials behind the scheme of a header.
@@ -463,7 +463,7 @@ func hasScheme(v []byte) bool {
 // IsTelling reports whether v looks like a password or a token even where only a weak
 // name says so: letters with digits or signs among them, or in both cases.
 func IsTelling(v []byte) bool {
-	if len(v) < 6 {
+	if v = bytes.TrimRight(v, "!?*"); len(v) < 6 {
 		return false
 	}
 	letters, digits, signs := 0, 0, 0

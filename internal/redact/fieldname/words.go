@@ -30,8 +30,11 @@ var words = [...]word{
 	{"passord", anywhere, Password}, {"adgangskode", anywhere, Password}, {"şifre", anywhere, Password},
 	{"Şifre", anywhere, Password},
 	{"пароль", anywhere, Password}, {"密码", anywhere, Password},
-	{"pwd", anywhere, Password}, {"pw", atEnd, Password}, {"storepass", anywhere, Password}, {"keypass", anywhere, Password},
-	{"dbpass", anywhere, Password}, {"userpass", anywhere, Password}, {"rootpass", anywhere, Password}, {"adminpass", anywhere, Password}, {"cvv", anywhere, Password}, {"cvc", anywhere, Password}, {"cvv2", anywhere, Password},
+	{"pwd", anywhere, Password}, {"pw", atEnd, Password}, {"storepass", anywhere, Password}, {"keypass", anywhere,
+		Password},
+	{"dbpass", anywhere, Password}, {"userpass", anywhere, Password}, {"rootpass", anywhere, Password},
+	{"adminpass", anywhere, Password}, {"cvv", anywhere, Password}, {"cvc", anywhere, Password},
+	{"cvv2", anywhere, Password},
 	{"secret", anywhere, Secret}, {"secrets", anywhere, Secret}, {"apikey", anywhere, Secret},
 	{"apikeys", anywhere, Secret},
 	{"credential", anywhere, Secret}, {"credentials", anywhere, Secret}, {"privatekey", anywhere, Secret},
@@ -81,7 +84,7 @@ var about = [...]string{
 	"engine", "backend", "driver", "module", "plugin", "package", "namespace", "group", "role", "username",
 	"email", "policies", "converter",
 	"visible", "visibility", "hidden", "complexity", "requirements", "reuse", "history", "resolver", "parser",
-	"reader", "writer", "jar", "domains",
+	"reader", "writer", "jar", "domains", "seats", "oid", "charset", "broker", "encoding", "bytes",
 }
 
 // notBefore are words that make one of words something else: the token of a
@@ -93,7 +96,7 @@ var notBefore = map[string][]string{
 		"pad", "mask", "sep", "cls", "special", "stop", "start", "starting", "end", "prev", "previous", "change",
 		"fencing", "idempotency", "cursor",
 		"decoder", "image", "video", "audio", "prompt", "completion", "added", "separator", "marker", "scroll",
-		"concurrency", "delta", "per", "lookahead",
+		"concurrency", "delta", "per", "key", "lookahead",
 	},
 	"pass": {
 		"test", "first", "second", "two", "render", "depth", "color", "single", "multi", "compiler",

@@ -114,8 +114,6 @@ type frame struct {
 	plain bool
 	// plainMember is plain for the current member.
 	plainMember bool
-	// described is the kind of the value that an object describes as a schema.
-	described fieldname.Kind
 	// within begins the exempt paths below the current member, and is empty
 	// where there are none; shut says that the member is one of those.
 	within string

@@ -24,19 +24,17 @@ func (w *walker) openFrame(c byte, i int) frame {
 	t := w.top()
 	f := frame{object: c == '{', name: c == '{', inherited: w.kind(), plain: t.plain || t.plainMember}
 	if f.object && f.inherited != fieldname.None && t.own != fieldname.None && isSchema(w.in[i+1:]) {
-		f.described, f.inherited = f.inherited, fieldname.None
+		f.inherited = fieldname.None
 	}
 	return f
 }
 
 // applyPlace corrects the kind of the member s, whose name is at [i, end), by its place:
-// tokens of a model's text are no secrets, and what a schema has as default may be one.
+// tokens of a model's text are no secrets.
 func (w *walker) applyPlace(t *frame, s []byte, i, end int) {
 	switch {
 	case t.plain:
 		t.own = fieldname.None
-	case t.described.IsSecret() && (string(s) == "default" || string(s) == "example" || string(s) == "const"):
-		t.own = fieldname.Likely
 	case t.own == fieldname.Secret && string(s) == "token" &&
 		bytes.Contains(w.in[max(0, i-reachScore):min(len(w.in), end+reachScore)], []byte(`"logprob`)):
 		t.own, t.plainMember = fieldname.None, true

@@ -77,6 +77,8 @@ func ShapeOf(v, tail []byte) Shape {
 		return Call
 	case i > 0:
 		return Other
+	case n > 0 && words && n*8 <= len(v) && char.Class[v[len(v)-1]]&char.Digit == 0:
+		return Name
 	case n > 0:
 		return Mixed
 	case words:
@@ -107,11 +109,11 @@ func endShape(v []byte, e, digits int, tail []byte) Shape {
 		if v[e] != '(' {
 			closer = v[e] + 2
 		}
-		if digits == 0 || bytes.IndexByte(rest, closer) >= 0 || bytes.IndexByte(tail, closer) >= 0 || len(rest) == 0 {
+		if digits*6 <= e || bytes.IndexByte(rest, closer) >= 0 || bytes.IndexByte(tail, closer) >= 0 || len(rest) == 0 {
 			return Call
 		}
 	case '?', '!', '*', '&':
-		if len(rest) == 0 && digits == 0 {
+		if digits == 0 && (len(rest) == 0 || char.IndexByte("):,", rest[0]) >= 0) {
 			return Call // a type that may be absent
 		}
 		if v[e] != '!' && digits == 0 && len(rest) > 1 && (rest[0] == v[e] || rest[0] == '.') {
@@ -153,7 +155,8 @@ func numberShape(v []byte) Shape {
 
 // types are what a name is declared as, in any case, and words of code.
 var types = [...]string{
-	"str", "string", "int", "integer", "bool", "boolean", "bytes", "byte", "text", "char", "varchar", "object", "number", "any", "optional",
+	"str", "string", "int", "integer", "bool", "boolean", "bytes", "byte", "text", "char", "varchar", "object",
+	"number", "any", "optional",
 	"secretstr", "await", "new", "function", "lambda", "self", "this", "var", "let", "const", "return", "struct",
 	"interface", "async", "typeof",
 	"not", "list", "array", "map", "dict", "set", "tuple", "void", "unknown", "never", "uuid", "float", "double",
