@@ -19,7 +19,7 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 	if start == end {
 		start, end = x.Name(x.beforeEmphasis(i))
 	}
-	if isOneOf(x.S[start:end], verbs[:]) {
+	if end-start > 1 && end-start < 7 && isVerb(x.S[start:end]) {
 		start, end = x.Name(start)
 	}
 	if start == end || x.S[end] == ']' && char.DigitsFrom(x.S[start:end], 0, 8) == end-start {
@@ -34,11 +34,10 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 		}
 		if k == fieldname.None && (char.EqualFold(name, "value") || char.EqualFold(name, "default")) {
 			if k = x.paired(start); k == fieldname.None {
-				k = x.pairedAround(start, i+1)
+				k = x.pairedAround(start, i+1, sep)
 			}
-		}
-		if k == fieldname.None && char.EqualFold(name, "content") {
-			k = x.pairedAround(start, i+1)
+		} else if k == fieldname.None && sep == '=' && char.EqualFold(name, "content") {
+			k = x.pairedAround(start, i+1, sep)
 		}
 	}
 	if k == fieldname.None && start > 0 && x.S[start-1] >= 0x80 {
@@ -61,7 +60,8 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 // nameBeforeType returns the name before the type that ends before the "=" at i: "x: string =",
 // "var x string =", "Dim x As String =". [start, end) is the word before the sign.
 func (x *Scanner) nameBeforeType(i, start, end int) (b, e int) {
-	if i == 0 || char.IndexByte(":=!<>+-*/|&", x.S[i-1]) >= 0 || x.Has(i+1, "=") {
+	if v := x.End(i+1, 8, char.Blank); i == 0 || char.IndexByte(":=!<>+-*/|&", x.S[i-1]) >= 0 || v >= len(x.S) ||
+		!char.IsQuote(x.S[v]) && x.literalPrefix(v) == v {
 		return 0, 0
 	}
 	low := max(0, i-reachType)
@@ -200,12 +200,15 @@ func (x *Scanner) literalPrefix(v int) int {
 	if c := x.S[q-1]; (c == '&' || c == '*') && x.S[q] != '"' {
 		return v // a lifetime
 	}
-	switch p := x.S[v:q]; string(bytes.ToLower(p)) {
-	case "b", "r", "f", "u", "l", "n", "e", "c", "s", "q", "u8", "rb", "br", "fr", "rf", "cr", "@", "$", "$@",
-		"@$", "&", "*", "r#", "br#", "#", "ur":
+	if isOneOf(x.S[v:q], literalPrefixes[:]) {
 		return q
 	}
 	return v
+}
+
+// literalPrefixes are before the quote of a string, in the languages that have them.
+var literalPrefixes = [...]string{
+	"b", "r", "f", "u", "l", "n", "e", "c", "s", "q", "u8", "rb", "br", "fr", "rf", "cr", "@", "$", "$@", "@$", "&", "*", "r#", "br#", "#", "ur",
 }
 
 // closesString reports whether the quote at q ends a string in which the name at name is:

@@ -36,8 +36,11 @@ var pairNames = [...]string{"name", "key", "id", "variable", "property", "header
 
 // pairedAround returns the kind of the name in the same tag, behind the value, or of the
 // variable in whose block the name at start is. v is where the value is.
-func (x *Scanner) pairedAround(start, v int) fieldname.Kind {
+func (x *Scanner) pairedAround(start, v int, sep byte) fieldname.Kind {
 	low := max(0, start-reachPair)
+	if sep == ':' {
+		return x.pairedBehind(v)
+	}
 	if at := bytes.LastIndex(x.S[low:start], []byte("variable \"")); at >= 0 && bytes.IndexByte(x.S[low+at:start],
 		'}') < 0 {
 		b := low + at + len("variable \"")
@@ -226,9 +229,12 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 	// What stands before is asked first: an ordinary "by" waits for nothing behind it.
 	e := x.back(i, max(0, i-16), char.Blank, "")
 	w := x.S[x.back(e, max(0, e-16), char.Letter, ""):e]
-	if b := x.back(e-len(w), max(0, e-maxTail), char.Ident|char.Blank, ""); word == "by" &&
-		bytes.Contains(bytes.ToLower(x.S[b:e]), []byte("identified with ")) {
-		w = []byte("identified")
+	if word == "by" && char.EqualFold(w, "password") { // IDENTIFIED WITH mysql_native_password BY
+		b := x.back(e-len(w), max(0, e-maxTail), char.Ident, "")
+		if b = x.back(b, max(0, b-8), char.Blank, ""); b >= len("identified with") &&
+			x.Fold(b-len("identified with"), "identified with") {
+			w = []byte("identified")
+		}
 	}
 	if !slices.ContainsFunc(before, func(b string) bool { return char.EqualFold(w, b) }) ||
 		!x.Is(i+len(word), char.Blank) {

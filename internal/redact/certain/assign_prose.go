@@ -13,6 +13,18 @@ const reachSentence = 60
 // verbs are between a name and its value, in the languages whose words are known.
 var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest", "är", "er", "to", "to be"}
 
+var verbGate = verbGates()
+
+func verbGates() (g char.WordGate) {
+	for _, t := range verbs {
+		g.Add(t)
+	}
+	return g
+}
+
+// isVerb reports whether w is one of verbs.
+func isVerb(w []byte) bool { return verbGate.May(w[0], len(w)) && isOneOf(w, verbs[:]) }
+
 // techniques are what a sentence about secrets has digits in, by its letters before them.
 var techniques = [...]string{
 	"sha", "sha-", "md", "base", "utf", "utf-", "oauth", "oauth-", "http", "http/", "ipv", "x", "rfc", "aes",

@@ -134,7 +134,10 @@ func (x *Scanner) look(i int) int {
 	case '#':
 		return x.maskMacro(i)
 	case 'i', 'e':
-		return x.maskAfterVerb(i)
+		if i+1 < len(s) && s[i+1] == 's' {
+			return x.maskAfterVerb(i)
+		}
+		x.Touch(i + 1)
 	case 0x9a:
 		return x.wideColon(i)
 	case '_', '.':
