@@ -60,19 +60,29 @@ func OfName(name []byte) Kind {
 	}
 	best := None
 	var prev []byte
-	for i, first := 0, true; ; first = false {
-		w, end := nextWord(name, i)
-		if w == nil {
-			return best
+	for i := 0; i < len(name); {
+		if char.Class[name[i]]&char.Word == 0 {
+			i++
+			continue
 		}
-		i = end
-		if k := kindOfWord(prev, w, name[i:], first); k != None {
+		start := i
+		before := char.Class[name[i]]
+		for i++; i < len(name); i++ {
+			bits := char.Class[name[i]]
+			if bits&char.Word == 0 || bits&char.Upper != 0 && before&char.Lower != 0 {
+				break
+			}
+			before = bits
+		}
+		w := name[start:i]
+		if k := kindOfWord(prev, w, name[i:], prev == nil); k != None {
 			best = k
 		} else if best != None && isIn(w, &aboutGate, about[:]) && isQualified(name[i:]) {
 			return None
 		}
 		prev = w
 	}
+	return best
 }
 
 // nextWord returns the word of name that begins at i or after it, and its end, or
@@ -127,7 +137,7 @@ func isQualified(rest []byte) bool {
 // kindOfWord judges one word behind another, in any case. rest is what follows it in
 // the name. Digits at its end do not count.
 func kindOfWord(prev, w, rest []byte, first bool) Kind {
-	if char.Class[w[len(w)-1]]&char.Digit != 0 {
+	if w[len(w)-1] <= '9' {
 		w = bytes.TrimRight(w, "0123456789")
 	}
 	if len(w) < 2 {
