@@ -123,6 +123,11 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 			end = v + semi
 		}
 	}
+	if k == fieldname.Secret && sep == ':' && !quoted && x.Has(end, " / ") { // credentials: user / password
+		if next := x.wordEnd(end + 3); isSecretForm(x.S[end+3 : next]) {
+			end = next
+		}
+	}
 	v, end = x.withoutEmphasis(v, end, sep)
 	if v >= end {
 		return

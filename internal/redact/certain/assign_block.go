@@ -45,6 +45,10 @@ func (x *Scanner) block(v, name int, k fieldname.Kind) bool {
 	if end == start {
 		return !plain
 	}
+	if plain && x.Has(start, "- ") {
+		x.maskItems(start, k)
+		return true
+	}
 	if text := x.S[start:end]; placeholder.Len(text) > 0 || plain && !isPlain(text) || !fieldname.CanHold(k, text) {
 		return true
 	}

@@ -68,6 +68,13 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	case line.Name:
 		return isCapital(value[0]) || !l.IsListed()
 	case line.Word:
+		if l.IsRemark() {
+			return fieldname.IsNameOfSecret(value)
+		}
+		if whole := bytes.TrimSpace(x.S[v : end+len(l.Tail)]); sep == ':' && len(whole) < maxTail && len(l.Tail) > 1 &&
+			!line.HasDigit(whole) && fieldname.OfName(whole).IsSecret() {
+			return true // a label
+		}
 		return fieldname.IsNameOfSecret(value) || l.HandsOn() || l.IsCode(name, sep) || line.IsProseWord(value,
 			l.Tail) ||
 			l.IsAmongCode() || sep == '=' && l.IsSpaced(v) && !l.IsListed()

@@ -16,6 +16,9 @@ const reachType = 64
 // in Markdown's or HTML's emphasis, before "is", before a type, or of two words.
 func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind) {
 	start, end = x.Name(i)
+	if start == end && sep == '=' && i > 1 && char.IndexByte("|?!", x.S[i-1]) >= 0 {
+		start, end = x.nameBeforeOperator(i)
+	}
 	if start == end {
 		start, end = x.Name(x.beforeEmphasis(i))
 	}
@@ -55,6 +58,16 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 		}
 	}
 	return start, end, k
+}
+
+// nameBeforeOperator returns the name before "||=", "??=", "?=", and before "!=" where a
+// string follows, whose "=" is at i.
+func (x *Scanner) nameBeforeOperator(i int) (start, end int) {
+	v := x.End(x.endOf(i+1, 1, '='), 8, char.Blank)
+	if x.S[i-1] == '!' && (v >= len(x.S) || !char.IsQuote(x.S[v])) {
+		return i, i
+	}
+	return x.Name(x.back(i, i-2, 0, "|?!"))
 }
 
 // nameBeforeType returns the name before the type that ends before the "=" at i: "x: string =",

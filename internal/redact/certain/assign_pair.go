@@ -242,6 +242,11 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 	}
 	v := x.End(i+len(word), 8, char.Blank)
 	if !x.Has(v, "'") && !x.Has(v, `"`) {
+		if end := x.wordEnd(v); x.S[i] == 'B' && word == "by" && x.Has(i+2, " ") && v >= x.low &&
+			isAssigned(x.S[v:end], fieldname.Password, false) {
+			x.mask(v, end, rule.Assignment)
+			return true
+		}
 		return false
 	}
 	if end := x.closing(v+1, x.S[v], 0); end > v+1 && end-v < span.MaxLen && placeholder.Len(x.S[v+1:end]) == 0 {

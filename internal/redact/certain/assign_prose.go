@@ -11,7 +11,7 @@ import (
 const reachSentence = 60
 
 // verbs are between a name and its value, in the languages whose words are known.
-var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest", "är", "er", "to", "to be"}
+var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest", "är", "er", "to", "to be", "<-", "->", "=>", "—", "–"}
 
 // isVerb reports whether w is one of verbs.
 func isVerb(w []byte) bool {
@@ -71,7 +71,8 @@ func (x *Scanner) maskSpoken(i int) {
 	}
 	x.maskBelowHead(i)
 	if b, end, after := x.stringAt(v); after > 0 && x.S[b-1] != '`' {
-		if isAssigned(x.S[b:end], fieldname.Password, char.Class[x.S[i]]&char.Upper == 0) &&
+		sql := isCapital(x.S[i]) || bytes.Contains(x.S[max(0, start-MaxBehind):start], []byte("OPTIONS ("))
+		if isAssigned(x.S[b:end], fieldname.Password, !sql) &&
 			!fieldname.IsProse(x.S[b:end]) {
 			x.mask(b, end, ruleOf(fieldname.Password, false))
 		}
@@ -117,12 +118,20 @@ func (x *Scanner) afterVerb(v int, k fieldname.Kind) bool {
 				e--
 			}
 		}
-		if isAssigned(x.S[b:e], k, true) {
+		if isAssigned(x.S[b:e], k, true) || k == fieldname.Password && x.isCode(b, e) {
 			x.mask(b, e, ruleOf(k, false))
 		}
 		return true
 	}
 	return false
+}
+
+// isCode reports whether [b, e) is 4 to 8 digits that end a part of a sentence.
+func (x *Scanner) isCode(b, e int) bool {
+	if e-b < 4 || e-b > 8 || char.DigitsFrom(x.S, b, 9) < e-b || x.Is(e, char.Blank) {
+		return false
+	}
+	return !x.Is(e, char.Word)
 }
 
 // isStrong reports whether v has what rules for passwords want: a digit, letters in both
@@ -193,4 +202,22 @@ func (x *Scanner) nextLine(v int, k fieldname.Kind) bool {
 		x.mask(b, e, ruleOf(k, false))
 	}
 	return true
+}
+
+// maskItems masks the items of a YAML list whose first "-" is at i.
+func (x *Scanner) maskItems(i int, k fieldname.Kind) {
+	for n := 0; n < 16 && x.Has(i, "- "); n++ {
+		b := x.End(i+2, 8, char.Blank)
+		if x.Is(b, char.Alnum) || !x.Has(b, "-") {
+			if q, _, after := x.stringAt(b); after > 0 {
+				b = q
+			}
+			if e := x.wordEnd(b); b >= x.low && isAssigned(x.S[b:e], k, true) && !bytes.ContainsAny(x.S[b:e], ":(") {
+				x.mask(b, e, ruleOf(k, false))
+			}
+		}
+		eol := lineEnd(x.S, b, b+MaxBehind)
+		x.Touch(eol)
+		i = x.End(eol, 32, char.Space)
+	}
 }

@@ -50,7 +50,8 @@ var fillers = [...]string{
 	"changeme", "change-me", "change_me", "changeit", "replaceme", "replace-me", "replace_me", "placeholder",
 	"hidden", "masked", "filtered",
 	"bearer", "basic", "digest", "n/a", "todo", "tbd", "unset", "empty", "missing", "invalid", "expired",
-	"enabled", "disabled",
+	"enabled", "disabled", "inherit", "oauth", "oauth1",
+	"oauth2", "saml2", "none", "ntlm", "ldap", "mtls",
 }
 
 var fillerGate = fillerGates()
@@ -170,20 +171,18 @@ func closingBracket(c byte) byte {
 
 // isMute reports whether v has neither a letter nor a digit.
 func isMute(v []byte) bool {
-	dots := 0
 	for i := 0; i < len(v); i++ {
 		switch c := v[i]; {
 		case char.Class[c]&char.Alnum != 0:
 			return false
 		case c < 0x80:
 		case i+2 < len(v) && c == 0xe2 && v[i+1] >= 0x80 && v[i+1] <= 0x9f: // dots, dashes, blocks
-			dots++
 			i += 2
 		default:
 			return false
 		}
 	}
-	return dots > 0 || len(v) > 2
+	return len(v) > 0
 }
 
 // holes are what opens an interpolation, and what closes it.

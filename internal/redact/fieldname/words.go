@@ -32,7 +32,7 @@ var words = [...]word{
 	{"пароль", anywhere, Password}, {"密码", anywhere, Password},
 	{"pwd", anywhere, Password}, {"pw", atEnd, Password}, {"storepass", anywhere, Password}, {"keypass", anywhere,
 		Password},
-	{"dbpass", anywhere, Password}, {"userpass", anywhere, Password}, {"rootpass", anywhere, Password},
+	{"dbpass", anywhere, Password}, {"userpass", anywhere, Password}, {"rootpass", anywhere, Password}, {"sshpass", anywhere, Password}, {"ftppass", anywhere, Password},
 	{"adminpass", anywhere, Password}, {"cvv", anywhere, Password}, {"cvc", anywhere, Password},
 	{"cvv2", anywhere, Password},
 	{"secret", anywhere, Secret}, {"secrets", anywhere, Secret}, {"apikey", anywhere, Secret},
@@ -84,7 +84,7 @@ var about = [...]string{
 	"engine", "backend", "driver", "module", "plugin", "package", "namespace", "group", "role", "username",
 	"email", "policies", "converter",
 	"visible", "visibility", "hidden", "complexity", "requirements", "reuse", "history", "resolver", "parser",
-	"reader", "writer", "jar", "domains", "seats", "oid", "charset", "broker", "encoding", "bytes",
+	"reader", "writer", "jar", "domains", "seats", "oid", "charset", "broker", "encoding", "bytes", "in",
 }
 
 // notBefore are words that make one of words something else: the token of a
@@ -136,6 +136,7 @@ var pairs = [...]struct {
 	{"phrase", []string{"seed", "recovery", "mnemonic", "backup"}, Line},
 	{"words", []string{"seed", "recovery"}, Line},
 	{"passe", []string{"de", "palavra"}, Password},
+	{"secreta", []string{"clave", "palabra"}, Password},
 	{"name", []string{"first", "last", "full", "given", "family", "middle", "maiden"}, Person},
 	{"date", []string{"birth"}, PII},
 	{"birth", []string{"birth", "of"}, PII},

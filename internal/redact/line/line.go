@@ -199,6 +199,12 @@ func (l *Line) HandsOn() bool {
 	return len(l.Tail) > 0 && char.IndexByte(",;)]}?:", l.Tail[0]) >= 0 || l.HasOperator()
 }
 
+// IsRemark reports whether the name and the value are in brackets of a sentence: (password: x).
+func (l *Line) IsRemark() bool {
+	open := openBracket(l.Head)
+	return len(l.Tail) > 0 && l.Tail[0] == ')' && open > 0 && l.Head[open-1] == ' '
+}
+
 // HasOperator reports whether an operator follows the value.
 func (l *Line) HasOperator() bool {
 	t := bytes.TrimLeft(l.Tail, " \t")
