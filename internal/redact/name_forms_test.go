@@ -122,7 +122,8 @@ func TestSettingsAndLinesAreTold(t *testing.T) {
 	for _, text := range formsWithSecrets {
 		r, err := e.JSON([]byte(text))
 		out := string(r.Out)
-		if err != nil || !r.Found() || strings.Contains(out, "Maple417") || strings.Contains(out, "hunter2") || strings.Contains(out, "swordfish") {
+		if err != nil || !r.Found() || strings.Contains(out, "Maple417") || strings.Contains(out, "hunter2") ||
+			strings.Contains(out, "swordfish") {
 			t.Errorf("%q became %q, %v", text, out, err)
 		} else if again, _ := e.JSON(r.Out); again.Found() {
 			t.Errorf("%q became %q", out, again.Out)

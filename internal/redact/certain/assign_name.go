@@ -221,7 +221,8 @@ func (x *Scanner) literalPrefix(v int) int {
 
 // literalPrefixes are before the quote of a string, in the languages that have them.
 var literalPrefixes = [...]string{
-	"b", "r", "f", "u", "l", "n", "e", "c", "s", "q", "u8", "rb", "br", "fr", "rf", "cr", "@", "$", "$@", "@$", "&", "*", "r#", "br#", "#", "ur",
+	"b", "r", "f", "u", "l", "n", "e", "c", "s", "q", "u8", "rb", "br", "fr", "rf", "cr", "@", "$", "$@",
+	"@$", "&", "*", "r#", "br#", "#", "ur",
 }
 
 // closesString reports whether the quote at q ends a string in which the name at name is:

@@ -11,7 +11,8 @@ import (
 const reachSentence = 60
 
 // verbs are between a name and its value, in the languages whose words are known.
-var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest", "är", "er", "to", "to be", "<-", "->", "=>", "—", "–"}
+var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest", "är", "er", "to", "to be", "<-",
+	"->", "—", "–"}
 
 // isVerb reports whether w is one of verbs.
 func isVerb(w []byte) bool {

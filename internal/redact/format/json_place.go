@@ -115,8 +115,10 @@ var schemaWords = map[string]bool{
 	"order": false, "hidden": false,
 	"sensitive": false, "validation": false, "rules": false, "message": false, "errors": false, "min": false,
 	"max": false, "length": false,
-	"flow": true, "flows": true, "tokenUrl": false, "authorizationUrl": false, "refreshUrl": false, "scopes": false, "scheme": false,
-	"bearerFormat": false, "openIdConnectUrl": false, "uniqueItems": false, "$id": false, "$schema": false, "$defs": false, "definitions": false,
+	"flow": true, "flows": true, "tokenUrl": false, "authorizationUrl": false, "refreshUrl": false,
+	"scopes": false, "scheme": false,
+	"bearerFormat": false, "openIdConnectUrl": false, "uniqueItems": false, "$id": false, "$schema": false,
+	"$defs": false, "definitions": false,
 	"nativeEnum": false, "patternProperties": false,
 }
 
