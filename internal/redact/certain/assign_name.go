@@ -63,18 +63,21 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 // nameBeforeOperator returns the name before "||=", "??=", "?=", and before "!=" where a
 // string follows, whose "=" is at i.
 func (x *Scanner) nameBeforeOperator(i int) (start, end int) {
-	v := x.End(x.endOf(i+1, 1, '='), 8, char.Blank)
-	if x.S[i-1] == '!' && (v >= len(x.S) || !char.IsQuote(x.S[v])) {
+	if start, end = x.Name(x.back(i, i-2, 0, "|?!")); start == end || !fieldname.OfName(x.S[start:end]).IsSecret() {
 		return i, i
 	}
-	return x.Name(x.back(i, i-2, 0, "|?!"))
+	if x.S[i-1] == '!' {
+		if v := x.End(x.endOf(i+1, 1, '='), 8, char.Blank); v >= len(x.S) || !char.IsQuote(x.S[v]) {
+			return i, i
+		}
+	}
+	return start, end
 }
 
 // nameBeforeType returns the name before the type that ends before the "=" at i: "x: string =",
 // "var x string =", "Dim x As String =". [start, end) is the word before the sign.
 func (x *Scanner) nameBeforeType(i, start, end int) (b, e int) {
-	if v := x.End(i+1, 8, char.Blank); i == 0 || char.IndexByte(":=!<>+-*/|&", x.S[i-1]) >= 0 || v >= len(x.S) ||
-		!char.IsQuote(x.S[v]) && x.literalPrefix(v) == v {
+	if i < 2 || x.S[i-1] != ' ' && char.Class[x.S[i-1]]&char.Alnum == 0 && x.S[i-1] != ']' {
 		return 0, 0
 	}
 	low := max(0, i-reachType)
