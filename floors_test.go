@@ -41,6 +41,7 @@ var layers = [][]string{
 var orders = map[string][]string{
 	"internal/redact": {
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "mailhost",
+		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "line",
 		"memory", "literal", "certain", "guess", "engine", "format", "stream",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},

@@ -105,7 +105,7 @@ func TestDevelopmentSet(t *testing.T) {
 // TestGuessesNeedTheirBit: each kind is masked only where it is wanted, under
 // its own rule and mask.
 func TestGuessesNeedTheirBit(t *testing.T) {
-	const text = "Dear Margaret Hill, the signing key is q7Zp2LmX9vRt4KwB8sNd. 221B Baker Street. Au 01 23 45 67 89."
+	const text = "Dear Margaret Hill, the signing key, q7Zp2LmX9vRt4KwB8sNd. 221B Baker Street. Au 01 23 45 67 89."
 	for _, c := range []struct {
 		want         guess.Probable
 		style        placeholder.Masks

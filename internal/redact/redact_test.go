@@ -519,6 +519,9 @@ func TestLinear(t *testing.T) {
 		`password="`, "password='\n", "password: [secret redacted]", "--", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END", "1", "1 ", "1-", "1111 ", "123-45-6789 ",
 		"123456789 ", "+1", "+1 ", "+12345678 ", "0 ", "(", "Bearer ", "b", "basic ", "%40", "a%40", "<password>", "<", ">", "\\", `\u00`, `\u0041`, `\"`, "token token:", "key: ", "de11", "DE11 ",
 		"4111111111111111 ", "bob@example.com ", "bob@example.com", "[email hidden]", "call 1 ", "phone 123 ", "\xff", "\x00", "a_", "__", "..", "SG.", "aB", "token:", "api key: ",
+		`("token", "`, `f("password", "a1b2c3!")`, "| token |\n|--|\n", "a,token\n", "a,password\nb,c1d2e3\n", "password ", "token is ", "#define token ", "x || ", "(password, ",
+		"(password) VALUES (1, ", "${token:-", "value: ", "value=", "<value>", "<a name='password' value=", "password=a ", "token: a\n", "token: [\"a\", ", "密码：", "**token:** ",
+		"-password ", "x.token = y\n", "self.token=", "password:\n", "token string = ",
 	}
 	for _, u := range units {
 		checkLinear(t, u, 1<<17, func(n int) { e.Text(bytes.Repeat([]byte(u), n/len(u))) })

@@ -18,21 +18,9 @@ func (x *Scanner) assign(i, w int, sep byte) int {
 	if x.clock(i) {
 		return i + w
 	}
-	start, end := x.Name(i)
-	if end-start == 2 && char.EqualFold(x.S[start:end], "is") {
-		start, end = x.Name(start)
-	}
-	if start < end {
-		k := fieldname.OfName(x.S[start:end])
-		if k == fieldname.None {
-			k = x.twoWords(start, end)
-		}
-		if k == fieldname.None && char.EqualFold(x.S[start:end], "value") {
-			k = x.paired(start)
-		}
-		if k != fieldname.None && k != fieldname.Number && !(k == fieldname.Weak && sep != '=') {
-			return x.assigned(i, w, k, sep, start)
-		}
+	start, end, k := x.nameBefore(i, sep)
+	if k != fieldname.None && k != fieldname.Number {
+		return x.assigned(i, w, k, sep, start)
 	}
 	if sep == '=' {
 		if start < end {
@@ -65,64 +53,164 @@ func (x *Scanner) clock(i int) bool {
 // assigned masks the value behind the sign at i.
 func (x *Scanner) assigned(i, w int, k fieldname.Kind, sep byte, name int) int {
 	v := i + w
+	if sep == '=' && (x.Has(v, "~") || x.endsBase64(name)) {
+		return v // a match, or padding
+	}
 	for n := 0; n < 2 && v < len(x.S) && (x.S[v] == '=' || x.S[v] == '>' || x.S[v] == ':' && sep == ':'); n++ {
 		v++
 	}
-	if v = x.End(v, maxBlanks, char.Blank); v >= x.low && !(sep == ':' && x.block(v, name, k)) {
+	if sep == ':' {
+		v = x.behindEmphasis(v)
+	}
+	v = x.End(v, maxBlanks, char.Blank)
+	switch {
+	case v < x.low:
+	case sep == ':' && x.maskDefault(v, name, k):
+	case sep == ':' && (x.block(v, name, k) || x.valueBelow(v, k)):
+	default:
 		x.value(v, k, sep, name)
 	}
 	return i + w
 }
 
-// value masks the value of kind k at v.
+// endsBase64 reports whether a run of base64 is before the name at i, so that the name is its end.
+func (x *Scanner) endsBase64(i int) bool {
+	const least = 24
+	mixed := false
+	for n := 1; n <= least; n++ {
+		if i-n < 0 {
+			return false
+		}
+		switch c := x.S[i-n]; {
+		case c == '+' || c == '/' || char.Class[c]&char.Digit != 0:
+			mixed = true
+		case char.Class[c]&char.Alnum == 0:
+			return false
+		}
+	}
+	return mixed
+}
+
+// maskDefault masks what a shell or a configuration takes for a variable that is missing:
+// ${NAME:-x}, ${name:x}. It reports whether the name at name is one.
+func (x *Scanner) maskDefault(v, name int, k fieldname.Kind) bool {
+	if !x.Has(name-2, "${") || !k.IsSecret() {
+		return false
+	}
+	if x.Has(v, "-") || x.Has(v, "=") || x.Has(v, "?") || x.Has(v, "+") {
+		v++
+	}
+	e := v
+	for e < len(x.S) && e < v+maxJudged && x.S[e] != '}' && x.S[e] != '\n' {
+		e++
+	}
+	x.Touch(e)
+	if x.Has(e, "}") && isAssigned(x.S[v:e], k, false) {
+		x.mask(v, e, ruleOf(k, false))
+	}
+	return true
+}
+
+// value masks the value of kind k at v, whose name begins at name.
 func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
-	q, slashes := v, 0
+	q, slashes := x.literalPrefix(v), 0
 	for q < len(x.S) && x.S[q] == '\\' && slashes < 8 {
 		q, slashes = q+1, slashes+1
 	}
-	end := 0
-	if q < len(x.S) && char.IsQuote(x.S[q]) {
+	end, quoted := 0, false
+	switch {
+	case q < len(x.S) && char.IsQuote(x.S[q]):
+		if slashes == 0 && x.closesString(name, q) {
+			return
+		}
 		v = q + 1
 		x.Touch(v + 1)
 		if v+1 < len(x.S) && x.S[v] == x.S[q] && x.S[v+1] == x.S[q] {
 			v += 2 // three quotes open a longer text
 		}
-		end = x.closing(v, x.S[q], slashes)
-	} else if q < len(x.S) && x.S[q] == '[' && placeholder.Len(x.S[q:]) == 0 {
-		v = q + 1
-		for end = v + placeholder.Len(x.S[v:]); end < len(x.S) && x.S[end] != ']' && x.S[end] != '\n'; {
-			end++
-		}
-		x.Touch(end)
-	} else {
+		end, quoted = x.closing(v, x.S[q], slashes), true
+	case q < len(x.S) && x.S[q] == '[' && !x.Has(q+1, "]") && placeholder.Len(x.S[q:]) == 0:
+		x.listValue(q+1, k, sep, name)
+		return
+	default:
 		end = x.bare(v, k, sep, name)
 	}
 	connection := k == fieldname.Password && sep == '=' && x.inConnection(name)
-	if connection && v == q {
+	if connection && !quoted {
 		if semi := bytes.IndexByte(x.S[v:end], ';'); semi > 0 {
 			end = v + semi
 		}
 	}
+	if k == fieldname.Secret && sep == ':' && !quoted && x.Has(end, " / ") { // credentials: user / password
+		if next := x.wordEnd(end + 3); isSecretForm(x.S[end+3 : next]) {
+			end = next
+		}
+	}
+	v, end = x.withoutEmphasis(v, end, sep)
 	if v >= end {
 		return
 	}
 	if m := placeholder.Len(x.S[v:end]); m > 0 && len(trimTail(x.S[v+m:end])) == 0 {
 		return
 	}
-	short := end-v <= maxJudged
 	switch {
-	case short && v == q && sep != ' ' && isSign(bytes.TrimSpace(x.S[v:end])):
-	case short && x.S[v] == '%' && isSign(x.S[v:end]):
-	case short && (innocuous(x.S[v:end], k) || isReference(x.S[v:end])):
-	case short && k == fieldname.Cookie && placeholder.Len(x.S[v:end]) == 0 && isNoise(x.S[v:end]):
-	case short && v == q && sep != ' ' && (isCode(x.S[v:end]) || isType(x.S[v:end])):
-	case k == fieldname.PII:
-		x.mask(v, end, rule.PIIField)
-	case connection:
-		x.mask(v, end, rule.Connection)
-	default:
-		x.mask(v, end, rule.Assignment)
+	case end-v > maxJudged:
+	case placeholder.Len(x.S[v:end]) > 0: // what a mask hides is not all of it
+	case !canHold(x.S[v:end], k, sep):
+		return
+	case quoted && (!x.isSecretLiteral(v, end, k, sep, name) || x.isScored(name, end)):
+		return
+	case !quoted && !connection && x.isExpression(v, end, k, sep, name):
+		x.maskWrapped(v, k)
+		return
 	}
+	x.mask(v, end, ruleOf(k, connection))
+}
+
+// ruleOf returns the rule under which the value of a name is masked.
+func ruleOf(k fieldname.Kind, connection bool) rule.Rule {
+	switch {
+	case k == fieldname.PII || k == fieldname.Person:
+		return rule.PIIField
+	case connection:
+		return rule.Connection
+	}
+	return rule.Assignment
+}
+
+// canHold reports whether v may be what a name of kind k announces before sep.
+func canHold(v []byte, k fieldname.Kind, sep byte) bool {
+	if k != fieldname.Password && len(v) <= 6 && char.DigitsFrom(v, 0, 7) == len(v) {
+		return false
+	}
+	switch k {
+	case fieldname.Weak:
+		if sep == ':' && !fieldname.IsTelling(v) {
+			return false
+		}
+	case fieldname.Cookie:
+		if placeholder.Len(v) == 0 && !isCookie(v) {
+			return false
+		}
+	}
+	return fieldname.CanHold(k, v)
+}
+
+// isCookie reports whether v is what a header for cookies has: a name, "=" and a value.
+func isCookie(v []byte) bool {
+	eq := bytes.IndexByte(v, '=')
+	if eq < 0 {
+		return fieldname.IsTelling(v) && bytes.IndexByte(v, '(') < 0 && bytes.IndexByte(v, '.') < 0
+	}
+	if eq == 0 || eq+1 == len(v) {
+		return false
+	}
+	for _, c := range v[:eq] {
+		if char.Class[c]&char.Ident == 0 && c != '$' {
+			return false
+		}
+	}
+	return char.Class[v[eq+1]]&char.Alnum != 0 || v[eq+1] == '%'
 }
 
 // closing finds the quote that closes a value opened behind slashes
@@ -149,7 +237,8 @@ func (x *Scanner) closing(v int, quote byte, slashes int) int {
 func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 	i := x.credentials(v)
 	i += placeholder.Len(x.S[i:])
-	line := k == fieldname.Line || k == fieldname.Cookie || k == fieldname.PII || sep == ':' && x.tagged(v)
+	line := k == fieldname.Line || k == fieldname.Cookie || k == fieldname.PII || k == fieldname.Person ||
+		sep == ':' && x.tagged(v)
 	var quote byte
 	if name > 0 && char.IsQuote(x.S[name-1]) {
 		quote = x.S[name-1]
@@ -160,7 +249,7 @@ func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 		case c == '\n' || c == '\r':
 		case c == '&' && sep == '=':
 		case c == '<' || char.IsQuote(c) && (!line || c == quote):
-		case k == fieldname.PII && (c == ',' || c == ';'):
+		case (k == fieldname.PII || k == fieldname.Person) && (c == ',' || c == ';' || c == '('):
 		case !line && char.Class[c]&char.Space != 0:
 		default:
 			continue
@@ -198,13 +287,17 @@ func trimTail(v []byte) []byte {
 	return v
 }
 
-// element masks the text of <password>x</password>; ">" stands at i.
+// element masks the text of <password>x</password>, whose first ">" is at i. A type such as
+// List<Token> has no tag that closes it.
 func (x *Scanner) element(i int) int {
 	k, weak := x.elementKind(i)
 	if k == fieldname.None || k == fieldname.Number {
 		return i + 1
 	}
-	start, stop := i+1, byte('<')
+	start, stop := x.End(i+1, maxTail, char.Space), byte('<')
+	if start >= len(x.S) {
+		return i + 1
+	}
 	if x.Has(start, cdata) {
 		start, stop = start+len(cdata), ']'
 	}
@@ -213,16 +306,24 @@ func (x *Scanner) element(i int) int {
 		end++
 	}
 	x.Touch(end)
-	v := x.S[start:end]
-	if len(v) == 0 || placeholder.Len(v) == len(v) || innocuous(v, k) || weak && end-start < maxJudged && isLabel(v) {
+	if stop == '<' && end-start < maxJudged && !x.Has(x.End(end, maxTail, char.Space), "</") &&
+		(end < len(x.S) || !x.beginsLine(i)) {
 		return i + 1
 	}
-	r := rule.Assignment
-	if k == fieldname.PII {
-		r = rule.PIIField
+	v := bytes.TrimSpace(x.S[start:end])
+	if len(v) == 0 || placeholder.Len(v) == len(v) || !fieldname.CanHold(k, v) || weak && len(v) < maxJudged &&
+		isLabel(v) {
+		return i + 1
 	}
-	x.mask(start, end, r)
+	x.mask(start, start+len(v), ruleOf(k, false))
 	return i + 1
+}
+
+// beginsLine reports whether nothing but blanks is before the tag that ends at i.
+func (x *Scanner) beginsLine(i int) bool {
+	low := max(0, i-reachPair)
+	b := x.back(low+max(0, bytes.LastIndexByte(x.S[low:i], '<')), low, char.Blank, "")
+	return b == 0 || x.S[b-1] == '\n' || x.S[b-1] == '>'
 }
 
 const cdata = "<![CDATA["
@@ -251,7 +352,7 @@ scan:
 		}
 	}
 	switch {
-	case at <= i || colon >= 0 && colon < at && isReference(x.S[colon+1:at]):
+	case at <= i || colon >= 0 && colon < at && fieldname.IsReference(x.S[colon+1:at]):
 	case colon >= 0 && colon < at && x.isDatabase(sign):
 		x.mask(i, at, rule.Connection)
 	case colon >= 0 && colon < at || isOpaque(x.S[i:at]):
@@ -271,34 +372,4 @@ func isOpaque(v []byte) bool {
 		have |= char.Class[c]
 	}
 	return len(v) >= 20 && have&char.Digit != 0 && have&char.Letter != 0
-}
-
-// innocuous says that a value tells nothing: a truth value, an absence, the
-// word a Secret prints; and, unless it may be a password, a short number.
-func innocuous(v []byte, k fieldname.Kind) bool {
-	if len(v) > maxTail {
-		return false
-	}
-	v = bytes.TrimSpace(v)
-	if len(v) == 0 {
-		return true
-	}
-	if k != fieldname.Password && len(v) <= 6 && char.DigitsFrom(v, 0, 7) == len(v) {
-		return true
-	}
-	var buf [10]byte
-	if len(v) > len(buf) {
-		return false
-	}
-	for i, c := range v {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		buf[i] = c
-	}
-	switch string(buf[:len(v)]) {
-	case "true", "false", "yes", "no", "null", "nil", "none", "undefined", "required", "redacted":
-		return true
-	}
-	return false
 }

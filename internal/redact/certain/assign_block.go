@@ -20,6 +20,13 @@ func (x *Scanner) block(v, name int, k fieldname.Kind) bool {
 	if !ok || !k.IsSecret() {
 		return false
 	}
+	if x.tagged(v) {
+		if at := x.End(x.End(v+1, maxTail, char.Ident), 8, char.Blank); x.Has(at, "|") || x.Has(at, ">") {
+			if v = at; at+1 == len(x.S) {
+				return true
+			}
+		}
+	}
 	line, plain := v, true
 	if v < len(x.S) && (x.S[v] == '|' || x.S[v] == '>') {
 		plain = false
@@ -38,7 +45,11 @@ func (x *Scanner) block(v, name int, k fieldname.Kind) bool {
 	if end == start {
 		return !plain
 	}
-	if text := x.S[start:end]; placeholder.Len(text) > 0 || plain && !isPlain(text) || innocuous(text, k) {
+	if plain && x.Has(start, "- ") {
+		x.maskItems(start, k)
+		return true
+	}
+	if text := x.S[start:end]; placeholder.Len(text) > 0 || plain && !isPlain(text) || !fieldname.CanHold(k, text) {
 		return true
 	}
 	x.mask(start, end, rule.Assignment)
@@ -90,7 +101,7 @@ func (x *Scanner) indented(i, indent, limit int, plain bool) (start, end int) {
 // item of a list.
 func isPlain(v []byte) bool {
 	for _, c := range v {
-		if char.Class[c]&char.Space != 0 {
+		if char.Class[c]&char.Space != 0 || char.IndexByte("(){};", c) >= 0 {
 			return false
 		}
 	}

@@ -4,121 +4,134 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/line"
 )
 
-// isReference says whether a value only names another: $DB_PASSWORD, ${x},
-// {{ .Values.x }}, ****, a comment's sign.
-func isReference(v []byte) bool {
-	v = bytes.TrimSpace(v)
-	if len(v) == 0 {
+// lineOf reads the line of a value that ends at end, and of its name at name.
+func (x *Scanner) lineOf(name, end int) line.Line {
+	l := line.Around(x.S, name, end)
+	x.Touch(l.Read)
+	return l
+}
+
+// isExpression reports whether the value without quotes at [v, end) is code. name is
+// where its name begins.
+func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int) bool {
+	value := x.S[v:end]
+	if sep == ' ' {
+		return false
+	}
+	l := x.lineOf(name, end)
+	defer func() { x.Touch(l.Read) }()
+	s := line.ShapeOf(value, l.Tail)
+	if l.IsSetting(name, v, sep) {
+		return s == line.Call && (bytes.IndexByte(value, '(') > 0 || value[0] == '{' && len(l.Tail) > 0 &&
+			l.Tail[0] == '}')
+	}
+	if line.IsType(value) {
 		return true
 	}
-	switch v[0] {
-	case '$':
-		return isVariable(v[1:])
-	case '{':
-		return len(v) > 1 && v[1] == '{'
-	case '*', '#', '/', '.', '-', 'x', 'X':
-		for _, c := range v {
-			if c != v[0] {
-				return false
-			}
+	switch k {
+	case fieldname.Person, fieldname.PII:
+		switch {
+		case s == line.Call || s == line.Path || k == fieldname.PII && (!line.HasDigit(value) ||
+			bytes.ContainsAny(value, "=?{}()[]|%")):
+			return true
+		case char.Class[value[0]]&char.Lower != 0 && bytes.IndexByte(value, ' ') < 0 && sep == ':':
+			return true
 		}
-		return len(v) > 2 || v[0] == '#' || v[0] == '/' || v[0] == '-'
+		return l.IsCode(name, sep) && len(l.Head) > 0
+	case fieldname.Line, fieldname.Cookie:
+		if blank := bytes.IndexByte(value, ' '); blank > 0 && len(value) < maxTail && bytes.IndexByte(value, '=') < 0 &&
+			line.IsProseWord(value[:blank], value[blank:]) {
+			return true
+		}
+		if c := value[len(value)-1]; c == '{' || c == '(' || sep == ':' && l.IsCode(name, sep) {
+			return true
+		}
+		return s == line.Call || s != line.Other && fieldname.IsNameOfSecret(value) ||
+			sep == '=' && (l.IsSpaced(v) || l.IsCode(name, sep))
 	}
-	return false
+	if s != line.Call && s != line.Number && fieldname.IsIrregular(value) {
+		return l.IsCode(name, sep)
+	}
+	switch s {
+	case line.Call:
+		return true
+	case line.Path:
+		return !line.HasDigit(value) || fieldname.IsNameOfSecret(value) || l.IsCode(name, sep) || l.HandsOn() &&
+			!fieldname.IsRandom(value)
+	case line.Number:
+		return k != fieldname.Password || char.DigitsFrom(value, 0, len(value)) < len(value) || l.IsCode(name, sep) ||
+			l.HandsOn() && (sep == '=' && l.IsSpaced(v) || isHumped(x.S[name:v]))
+	case line.Name:
+		return isCapital(value[0]) || !l.IsListed()
+	case line.Word:
+		if l.IsRemark() {
+			return fieldname.IsNameOfSecret(value)
+		}
+		if whole := bytes.TrimSpace(x.S[v : end+len(l.Tail)]); sep == ':' && len(whole) < maxTail && len(l.Tail) > 1 &&
+			!line.HasDigit(whole) && fieldname.OfName(whole).IsSecret() {
+			return true // a label
+		}
+		return fieldname.IsNameOfSecret(value) || l.HandsOn() || l.IsCode(name, sep) || line.IsProseWord(value,
+			l.Tail) ||
+			l.IsAmongCode() || sep == '=' && l.IsSpaced(v) && !l.IsListed()
+	case line.Mixed:
+		return fieldname.IsNameOfSecret(value) || l.IsCode(name, sep) || l.HasOperator()
+	}
+	return l.IsCode(name, sep) && !fieldname.IsTelling(value)
 }
 
-// isVariable judges what stands behind "$": a name in capitals, or something
-// in braces. A password may begin with the sign, so that small letters are
-// not enough.
-func isVariable(v []byte) bool {
-	if len(v) < 2 {
-		return false
-	}
-	if v[0] == '{' {
-		inner := bytes.TrimLeft(v, "{$ ")
-		for _, c := range inner {
-			if char.Class[c]&(char.Ident|char.Blank) == 0 && char.IndexByte("}:?[]", c) < 0 {
-				return false
-			}
-		}
+// isSecretLiteral reports whether the string at [v, end) may be the secret that the name
+// announces: in code it is often the name of a field, a label or a pattern.
+func (x *Scanner) isSecretLiteral(v, end int, k fieldname.Kind, sep byte, name int) bool {
+	value := x.S[v:end]
+	if k == fieldname.Person || k == fieldname.PII {
 		return true
 	}
-	for _, c := range v {
-		if char.Class[c]&(char.Upper|char.Digit) == 0 && c != '_' {
-			return false
-		}
-	}
-	return char.Class[v[0]]&char.Digit == 0
-}
-
-// sources are what code reads a secret from.
-var sources = [...]string{"process.env.", "os.environ", "import.meta.env.", "secrets.", "vars.", "env.", "settings.", "config.", "self.", "this.", "args.", "opts.", "options.", "var."}
-
-// isCode says whether a value without quotes is an expression: a call, an
-// index, a name that ends in what code reads from.
-func isCode(v []byte) bool {
-	e := 0
-	for e < len(v) && (char.Class[v[e]]&(char.Alnum) != 0 || v[e] == '.' || v[e] == '_') {
-		e++
-	}
-	if e == 0 || char.Class[v[0]]&char.Letter == 0 && v[0] != '_' {
+	if isPattern(value) {
 		return false
 	}
-	if e < len(v) {
-		rest := v[e+1:]
-		switch v[e] {
-		case '(':
-			return len(rest) == 0 || char.IsQuote(rest[0]) || rest[0] == ')'
-		case '[':
-			return len(rest) == 0 || char.IsQuote(rest[0]) || char.EqualFold(v[:e], "optional") ||
-				char.EqualFold(v[:e], "list")
-		}
+	if !fieldname.IsNameOfSecret(value) {
+		return true
+	}
+	l := x.lineOf(name, end)
+	tail := bytes.TrimLeft(l.Tail, "\"'`")
+	return sep == '=' && len(l.Head) == 0 && l.Begun && len(tail) == 0 && x.S[v-2] == '=' &&
+		isCapital(x.S[name]) && bytes.IndexByte(value, ' ') < 0
+}
+
+// isScored reports whether the value that ends at end is a token of a model's text: its
+// score follows.
+func (x *Scanner) isScored(name, end int) bool {
+	if !x.Has(name, "token") || x.Is(name+5, char.Ident) {
 		return false
 	}
-	for _, s := range sources {
-		if !bytes.HasPrefix(v, []byte(s)) || len(v) == len(s) {
-			continue
-		}
-		var have uint16
-		for _, c := range v[len(s):] {
-			have |= char.Class[c]
-		}
-		return have&char.Digit == 0
-	}
-	return false
+	stop := min(len(x.S), end+maxTail)
+	x.Touch(end + maxTail)
+	return bytes.Contains(x.S[end:stop], []byte("logprob"))
 }
 
-// types are what a name is declared as, in any case, and words of code.
-var types = [...]string{
-	"str", "string", "int", "integer", "bool", "boolean", "bytes", "byte", "text", "char", "varchar", "object", "number", "any", "optional",
-	"secretstr", "await", "new", "function", "lambda", "self", "this", "var", "let", "const", "return", "struct", "interface",
-}
-
-var typeGate = typeGates()
-
-func typeGates() (g char.WordGate) {
-	for _, t := range types {
-		g.Add(t)
-	}
-	return g
-}
-
-func isType(v []byte) bool {
-	if len(v) == 0 || !typeGate.May(v[0], len(v)) {
-		return false
-	}
-	for _, t := range types {
-		if char.EqualFold(v, t) {
+// isHumped reports whether a name has a capital behind a small letter.
+func isHumped(name []byte) bool {
+	for i := 1; i < len(name) && char.Class[name[i]]&char.Ident != 0; i++ {
+		if isCapital(name[i]) && char.Class[name[i-1]]&char.Lower != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// isNoise says whether a cookie's value is prose: a cookie has a "=", or is
-// one word.
-func isNoise(v []byte) bool {
-	return bytes.IndexByte(v, '=') < 0 && bytes.IndexByte(bytes.TrimSpace(v), ' ') >= 0
+func isCapital(c byte) bool { return char.Class[c]&char.Upper != 0 }
+
+// isPattern reports whether v is a regular expression.
+func isPattern(v []byte) bool {
+	for _, t := range [...]string{"[a-z", "[A-Z", "[0-9", `\d`, `\w`, `\s`, ".*", ".+", "(?"} {
+		if bytes.Contains(v, []byte(t)) {
+			return true
+		}
+	}
+	return v[0] == '^' && v[len(v)-1] == '$'
 }

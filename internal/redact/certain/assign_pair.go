@@ -31,6 +31,86 @@ func (x *Scanner) paired(i int) fieldname.Kind {
 	return fieldname.OfName(x.S[b:e])
 }
 
+// pairNames are what announces, before or behind a value, what it is.
+var pairNames = [...]string{"name", "key", "id", "variable", "property", "header"}
+
+// pairedAround returns the kind of the name in the same tag, behind the value, or of the
+// variable in whose block the name at start is. v is where the value is.
+func (x *Scanner) pairedAround(start, v int, sep byte) fieldname.Kind {
+	low := max(0, start-reachPair)
+	if sep == ':' {
+		return x.pairedBehind(v)
+	}
+	if at := bytes.LastIndex(x.S[low:start], []byte("variable \"")); at >= 0 && bytes.IndexByte(x.S[low+at:start],
+		'}') < 0 {
+		b := low + at + len("variable \"")
+		return fieldname.OfName(x.S[b:x.nameEnd(b, start)])
+	}
+	if at := bytes.LastIndexAny(x.S[low:start], "<>"); at >= 0 && x.S[low+at] == '<' {
+		stop := min(len(x.S), v+reachPair)
+		x.Touch(v + reachPair)
+		if end := bytes.IndexByte(x.S[v:stop], '>'); end >= 0 {
+			stop = v + end
+		}
+		return attributeKind(x.S[low+at : stop])
+	}
+	return x.pairedBehind(v)
+}
+
+// attributeKind returns what the attributes of a tag announce.
+func attributeKind(tag []byte) fieldname.Kind {
+	for i := 1; i+1 < len(tag); i++ {
+		if tag[i] != '=' || !char.IsQuote(tag[i+1]) {
+			continue
+		}
+		b := i
+		for b > 0 && char.Class[tag[b-1]]&char.Ident != 0 {
+			b--
+		}
+		e := bytes.IndexByte(tag[i+2:], tag[i+1])
+		if e < 0 {
+			break
+		}
+		value := tag[i+2 : i+2+e]
+		if isOneOf(tag[b:i], pairNames[:]) || char.EqualFold(tag[b:i], "type") && char.EqualFold(value, "password") {
+			if k := fieldname.OfName(value); k != fieldname.None {
+				return k
+			}
+		}
+	}
+	return fieldname.None
+}
+
+// pairedBehind returns the kind of the name of a pair that follows the value at v: value:
+// x, name: DB_PASSWORD, on one line or on the next.
+func (x *Scanner) pairedBehind(v int) fieldname.Kind {
+	v = x.End(v, 8, char.Blank)
+	e := v
+	if b, _, after := x.stringAt(v); after > 0 && b > v {
+		e = after
+	} else {
+		for e < len(x.S) && e < v+reachPair && char.Class[x.S[e]]&char.Space == 0 && x.S[e] != ',' {
+			e++
+		}
+	}
+	stop := min(len(x.S), e+maxTail)
+	x.Touch(e + maxTail)
+	for e < stop && (char.Class[x.S[e]]&char.Space != 0 || char.IndexByte(",;\"'", x.S[e]) >= 0) {
+		e++
+	}
+	n := e
+	for n < stop && char.Class[x.S[n]]&char.Letter != 0 {
+		n++
+	}
+	if !isOneOf(x.S[e:n], pairNames[:]) {
+		return fieldname.None
+	}
+	for n < stop && (char.Class[x.S[n]]&char.Blank != 0 || char.IndexByte("\"':=", x.S[n]) >= 0) {
+		n++
+	}
+	return fieldname.OfName(x.S[n:x.nameEnd(n, min(len(x.S), n+maxTail))])
+}
+
 // back returns where the run of a class, or of one of more, begins that ends
 // at i; not before low.
 func (x *Scanner) back(i, low int, bits uint16, more string) int {
@@ -55,7 +135,14 @@ func (x *Scanner) elementKind(i int) (k fieldname.Kind, weak bool) {
 		return fieldname.None, false
 	}
 	tag := low + n + 1
+	if x.Is(tag-2, char.Alnum) || tag > 1 && char.IsQuote(x.S[tag-2]) {
+		return fieldname.None, false // a type's parameter
+	}
 	end := x.nameEnd(tag, i)
+	if end < i && x.S[end] == ':' && end > tag {
+		tag = end + 1
+		end = x.nameEnd(tag, i)
+	}
 	if end == tag || end < i && char.Class[x.S[end]]&char.Blank == 0 {
 		return fieldname.None, false // a pseudonym's ":" for one
 	}
@@ -65,7 +152,12 @@ func (x *Scanner) elementKind(i int) (k fieldname.Kind, weak bool) {
 	if k = x.named(tag - 1); k != fieldname.None {
 		return k, true
 	}
-	for _, name := range [...]string{"name=", "key=", "id="} {
+	if isOneOf(x.S[tag:end], []string{"value", "string", "text"}) {
+		if k = x.namedAbove(tag - 1); k != fieldname.None {
+			return k, true
+		}
+	}
+	for _, name := range [...]string{"name=", "key=", "id=", "Name=", "Key="} {
 		if at := bytes.Index(x.S[end:i], []byte(name)); at > 0 && char.Class[x.S[end+at-1]]&char.Space != 0 {
 			v := end + at + len(name)
 			if v < i && char.IsQuote(x.S[v]) {
@@ -89,13 +181,28 @@ func (x *Scanner) nameEnd(i, end int) int {
 func (x *Scanner) named(i int) fieldname.Kind {
 	low := max(0, i-reachPair)
 	e := x.back(i, low, char.Space, "")
-	for _, closing := range [...]string{"</key>", "</name>", "</Key>", "</Name>"} {
+	for _, closing := range [...]string{"</key>", "</name>", "</Key>", "</Name>", "</th>", "</td>", "</dt>"} {
 		if bytes.HasSuffix(x.S[low:e], []byte(closing)) {
 			e -= len(closing)
-			return fieldname.OfName(x.S[x.back(e, low, char.Ident, "."):e])
+			return fieldname.OfName(x.S[x.back(e, low, char.Ident|char.Blank, ".:"):e])
 		}
 	}
 	return fieldname.None
+}
+
+// namedAbove returns the kind of the name in the attributes of the tag that ends before
+// the one at i: <property name="password"><value>.
+func (x *Scanner) namedAbove(i int) fieldname.Kind {
+	low := max(0, i-reachPair)
+	e := x.back(i, low, char.Space, "")
+	if e == low || x.S[e-1] != '>' || e > low+1 && x.S[e-2] == '/' {
+		return fieldname.None
+	}
+	open := bytes.LastIndexByte(x.S[low:e-1], '<')
+	if open < 0 || x.Has(low+open+1, "/") {
+		return fieldname.None
+	}
+	return attributeKind(x.S[low+open : e])
 }
 
 // isLabel says whether the text of an element may be what people read: words,
@@ -122,15 +229,27 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 	// What stands before is asked first: an ordinary "by" waits for nothing behind it.
 	e := x.back(i, max(0, i-16), char.Blank, "")
 	w := x.S[x.back(e, max(0, e-16), char.Letter, ""):e]
+	if word == "by" && char.EqualFold(w, "password") { // IDENTIFIED WITH mysql_native_password BY
+		b := x.back(e-len(w), max(0, e-maxTail), char.Ident, "")
+		if b = x.back(b, max(0, b-8), char.Blank, ""); b >= len("identified with") &&
+			x.Fold(b-len("identified with"), "identified with") {
+			w = []byte("identified")
+		}
+	}
 	if !slices.ContainsFunc(before, func(b string) bool { return char.EqualFold(w, b) }) ||
 		!x.Is(i+len(word), char.Blank) {
 		return false
 	}
 	v := x.End(i+len(word), 8, char.Blank)
-	if !x.Has(v, "'") {
+	if !x.Has(v, "'") && !x.Has(v, `"`) {
+		if end := x.wordEnd(v); x.S[i] == 'B' && word == "by" && x.Has(i+2, " ") && v >= x.low &&
+			isAssigned(x.S[v:end], fieldname.Password, false) {
+			x.mask(v, end, rule.Assignment)
+			return true
+		}
 		return false
 	}
-	if end := x.closing(v+1, '\'', 0); end > v+1 && end-v < span.MaxLen && placeholder.Len(x.S[v+1:end]) == 0 {
+	if end := x.closing(v+1, x.S[v], 0); end > v+1 && end-v < span.MaxLen && placeholder.Len(x.S[v+1:end]) == 0 {
 		x.mask(v+1, end, rule.Assignment)
 	}
 	return true
@@ -146,24 +265,4 @@ func (x *Scanner) tagged(v int) bool {
 		e = x.End(v+2, 64, char.Ident)
 	}
 	return e > v+1 && x.Is(e, char.Blank)
-}
-
-// isSign says whether a value is an operator of code, or a verb of printf.
-func isSign(v []byte) bool {
-	if len(v) > 6 || len(v) < 1 {
-		return false
-	}
-	if v[0] == '%' && len(v) > 1 {
-		if n := bytes.IndexByte(v, '\\'); n > 1 {
-			v = v[:n]
-		}
-		return len(v) < 4 && char.IndexByte("svqwdxXTct", v[len(v)-1]) >= 0 && (len(v) == 2 || v[1] == '+' ||
-			v[1] == '#')
-	}
-	for _, c := range v {
-		if char.IndexByte("([{+=!&|", c) < 0 {
-			return false
-		}
-	}
-	return true
 }

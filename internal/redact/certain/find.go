@@ -47,10 +47,14 @@ func tellings() (t [256]uint32) {
 // tells returns the bits of a trigger, 0 where b is none.
 func tells(b byte) uint32 {
 	switch b {
-	case '@', ':', '=', '>':
+	case '@', ':', '=', '>', '|', '?', 0x9a:
 		return tellAlways
-	case '.', '+', '%':
+	case '.', '+', '%', ',', '#':
 		return tellInner
+	case '(':
+		return tellNext
+	case 'i', 'e':
+		return tellFlag
 	case 'K', 'S', 'z', 'w', 'W':
 		return tellTail
 	case 'J':
@@ -97,7 +101,7 @@ func mayFollow(b byte) uint32 {
 		m |= tellFlag
 	}
 	switch b {
-	case 'Q', 'u', 'K', 'P', 'S', 'T', 'k':
+	case 'Q', 'u', 'K', 'P', 'S', 'T', 'k', '"', '\'', '`':
 		m |= tellNext
 	}
 	switch b | 0x20 {

@@ -3,15 +3,17 @@
 // a name (assign), numbers and addresses that name a person (numbers, ident). scan has
 // the loop, find skips to the bytes that are worth a look, stretch ends long findings.
 //
-// Every detector decides within MaxBehind bytes behind its trigger and MaxAhead
-// ahead of it; a span may go on over a run of one class, to its line's end, a
-// closing quote or an armour's end. Words for a number are looked for in 40
-// bytes before it (reachNear), a flag's command in 128 (reachCommand), the rest
-// of a connection string in 160 and six settings (reachSettings), a .netrc's
-// machine in 200 (reachMachine); a block of YAML is read 4096 bytes far
-// (maxBlock), a webhook's path and a hash in the PHC form 512, an authority 256,
-// what follows a token's prefix 128 (maxFollow). A mask begins in the word of
-// its trigger, except after the words that Leads knows.
+// Every detector decides within MaxBehind bytes before its trigger and MaxAhead after
+// it; a span may continue over a run of one class, to its line's end, a closing quote or
+// an armour's end. Words for a number are looked for in 40 bytes before it (reachNear), a
+// flag's command in 128 (reachCommand), the rest of a connection string in 160 and six
+// settings (reachSettings), a .netrc's machine in 200 (reachMachine), the name of a pair in
+// 200 on both sides (reachPair), a type before "=" in 64 (reachType), the verb of a sentence
+// in 60 (reachSentence); package line reads 200 bytes before a name and after its value. A
+// block of YAML is read 4096 bytes far (maxBlock), the rows below a table's head 2048
+// (maxTable), a webhook's path and a hash in the PHC form 512, an authority 256, what
+// follows a token's prefix 128 (maxFollow). A mask begins in the word of its trigger or
+// after it, except after the words that Leads knows.
 package certain
 
 import (
@@ -25,7 +27,7 @@ import (
 var trigger = triggers()
 
 func triggers() (t [256]bool) {
-	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBwW") {
+	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBwW(|?,#ie\x9a") {
 		t[c] = true
 	}
 	return t
@@ -125,7 +127,23 @@ func (x *Scanner) look(i int) int {
 	case '%':
 		return x.percent(i)
 	case '-':
+		x.longFlag(i)
 		return x.dash(i)
+	case '(':
+		return x.maskArgument(i)
+	case '|', '?':
+		return x.maskBehindOperator(i)
+	case ',':
+		return x.headBehind(i)
+	case '#':
+		return x.maskMacro(i)
+	case 'i', 'e':
+		if i+1 < len(s) && s[i+1] == 's' {
+			return x.maskAfterVerb(i)
+		}
+		x.Touch(i + 1)
+	case 0x9a:
+		return x.wideColon(i)
 	case '_', '.':
 		return x.prefix(i)
 	case 'J':
@@ -142,6 +160,9 @@ func (x *Scanner) look(i int) int {
 	case 'w', 'W':
 		if i > 4 && x.sqlPassword(i-4, "password", "with", "encrypted", "set") {
 			return i + 1
+		}
+		if i >= 4 && s[i-1]|0x20 == 's' {
+			x.maskSpoken(i)
 		}
 		if i > 4 && s[i-1] == 's' {
 			return x.netrc(i)

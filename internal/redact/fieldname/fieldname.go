@@ -19,97 +19,25 @@ const (
 	Line   // a header: the value is the rest of the line
 	Cookie // a header that is also a word of prose
 	Weak   // "pass": a secret in JSON and before "="
-	PII    // a name, a birthday, an address
+	Likely // "auth": a secret where the value looks like one
+	Key    // "<service>_key": a secret where the value is random
+	PII    // a birthday, an address, a passport's number
+	Person // a person's name
 	Number // a phone or social security number: in text its digits tell
 )
 
 // IsSecret reports whether the value is a secret rather than personal.
-func (k Kind) IsSecret() bool { return k >= Password && k <= Weak }
-
-// place says where in a name a word has its meaning: "token" is a secret at
-// the end, not in token_count.
-type place uint8
-
-const (
-	anywhere place = iota
-	atEnd
-	alone
-)
-
-// word is a part of a name.
-type word struct {
-	text  string
-	place place
-	kind  Kind
-}
-
-// words are what names are made of, in lower case. Of two entries for one
-// word the first that fits counts.
-var words = [...]word{
-	{"password", anywhere, Password}, {"passwd", anywhere, Password}, {"passphrase", anywhere, Password},
-	{"passcode", anywhere, Password}, {"passwort", anywhere, Password}, {"kennwort", anywhere, Password},
-	{"contraseña", anywhere, Password}, {"contrasena", anywhere, Password}, {"motdepasse", anywhere, Password},
-	{"wachtwoord", anywhere, Password}, {"senha", anywhere, Password}, {"пароль", anywhere, Password}, {"密码", anywhere, Password},
-	{"pwd", anywhere, Password}, {"cvv", anywhere, Password}, {"cvc", anywhere, Password}, {"cvv2", anywhere, Password},
-	{"secret", anywhere, Secret}, {"secrets", anywhere, Secret}, {"apikey", anywhere, Secret}, {"apikeys", anywhere, Secret},
-	{"credential", anywhere, Secret}, {"credentials", anywhere, Secret}, {"privatekey", anywhere, Secret},
-	{"accesskey", anywhere, Secret}, {"secretkey", anywhere, Secret}, {"accountkey", anywhere, Secret},
-	{"authtoken", anywhere, Secret}, {"accesstoken", anywhere, Secret}, {"clientsecret", anywhere, Secret},
-	{"sharedaccesskey", anywhere, Secret}, {"jwt", anywhere, Secret}, {"otp", anywhere, Secret}, {"totp", anywhere, Secret},
-	{"mnemonic", atEnd, Line}, {"seedphrase", atEnd, Line},
-	{"authorization", atEnd, Line}, {"cookie", atEnd, Cookie}, {"cookies", atEnd, Cookie},
-	{"token", atEnd, Secret}, {"bearer", atEnd, Secret}, {"connectionstring", atEnd, Secret},
-	{"auth", alone, Secret}, {"pass", alone, Weak}, {"pass", atEnd, Password},
-	{"ssn", anywhere, Number}, {"phone", atEnd, Number}, {"telephone", atEnd, Number}, {"mobile", atEnd, Number},
-	{"fax", atEnd, Number}, {"iban", atEnd, Number}, {"msisdn", atEnd, Number}, {"itin", atEnd, Number},
-	{"phonenumber", anywhere, Number}, {"mobilenumber", anywhere, Number}, {"socialsecuritynumber", anywhere, Number},
-	{"dob", anywhere, PII}, {"surname", anywhere, PII}, {"firstname", anywhere, PII}, {"lastname", anywhere, PII},
-	{"fullname", anywhere, PII}, {"birthdate", anywhere, PII}, {"birthday", anywhere, PII}, {"dateofbirth", anywhere, PII},
-	{"passport", anywhere, PII}, {"geburtsdatum", anywhere, PII},
-}
-
-// about are last words of names whose value tells of a secret and is none:
-// password_min_length, secretName, token_url.
-var about = [...]string{
-	"algorithm", "length", "name", "names", "policy", "count", "days", "rotation", "required", "enabled", "disabled", "expiry", "expires", "ttl",
-	"timeout", "version", "type", "format", "regex", "pattern", "strength", "attempts", "path", "dir", "url", "uri", "endpoint", "provider",
-	"limit", "budget", "usage", "size", "min", "max",
-}
-
-// pairs are two words that follow each other.
-var pairs = [...]struct {
-	second string
-	first  []string
-	kind   Kind
-}{
-	{"key", keyWords[:], Secret},
-	{"keys", keyWords[:], Secret},
-	{"code", []string{"security", "recovery", "verification", "backup", "authorization"}, Secret},
-	{"string", []string{"connection"}, Secret},
-	{"phrase", []string{"seed", "recovery", "mnemonic", "backup"}, Line},
-	{"words", []string{"seed", "recovery"}, Line},
-	{"name", []string{"first", "last", "full", "given", "family", "middle", "maiden"}, PII},
-	{"date", []string{"birth"}, PII},
-	{"birth", []string{"birth", "of"}, PII},
-	{"address", []string{"home", "street", "postal"}, PII},
-	{"license", []string{"driver", "drivers"}, PII},
-	{"licence", []string{"driver", "drivers"}, PII},
-	{"id", []string{"national", "tax"}, PII},
-	{"number", []string{"phone", "mobile", "telephone", "fax", "social"}, Number},
-	{"security", []string{"social"}, Number},
-}
-
-var keyWords = [...]string{
-	"api", "access", "secret", "private", "signing", "encryption", "master", "account", "shared", "ssh", "license", "auth", "session",
-	"subscription", "hmac", "consumer", "deploy", "client",
-}
+func (k Kind) IsSecret() bool { return k >= Password && k <= Key }
 
 // wordsBy holds words by their first byte.
-var wordGate, pairGate, aboutGate, wordsBy = nameTables()
+var wordGate, pairGate, aboutGate, qualifierGate, wordsBy = nameTables()
 
-func nameTables() (w, p, a char.WordGate, by [256][]word) {
+func nameTables() (w, p, a, q char.WordGate, by [256][]word) {
 	for _, t := range about {
 		a.Add(t)
+	}
+	for _, t := range qualifiers {
+		q.Add(t)
 	}
 	for _, e := range words {
 		w.Add(e.text)
@@ -118,20 +46,19 @@ func nameTables() (w, p, a char.WordGate, by [256][]word) {
 	for _, e := range pairs {
 		p.Add(e.second)
 	}
-	return w, p, a, by
+	return w, p, a, q, by
 }
 
 // Of judges a name such as X-Api-Key, dbPassword or client_secret.
 func Of(name []byte) Kind { return OfName(placeholder.Without(name)) }
 
 // OfName is Of for a name without a mask in it. It looks at the last
-// 64 bytes, word by word; a word ends at a sign or where a capital follows a
-// small letter.
+// 64 bytes, word by word.
 func OfName(name []byte) Kind {
 	if len(name) > 64 {
 		name = name[len(name)-64:]
 	}
-	best, count := None, 0
+	best := None
 	var prev []byte
 	for i := 0; i < len(name); {
 		if char.Class[name[i]]&char.Word == 0 {
@@ -148,22 +75,43 @@ func OfName(name []byte) Kind {
 			before = bits
 		}
 		w := name[start:i]
-		if k := kindOfWord(prev, w, count == 0, i == len(name)); k != None {
+		if k := kindOfWord(prev, w, name[i:], prev == nil); k != None {
 			best = k
-		} else if best != None && i == len(name) && isAbout(w) {
+		} else if best != None && isIn(w, &aboutGate, about[:]) && isQualified(name[i:]) {
 			return None
 		}
 		prev = w
-		count++
 	}
 	return best
 }
 
-func isAbout(w []byte) bool {
-	if !aboutGate.May(w[0], len(w)) {
+// nextWord returns the word of name that begins at i or after it, and its end, or
+// nil. A word ends at a sign or where a capital follows a small letter.
+func nextWord(name []byte, i int) (w []byte, end int) {
+	for i < len(name) && char.Class[name[i]]&char.Word == 0 {
+		i++
+	}
+	if i == len(name) {
+		return nil, i
+	}
+	start := i
+	before := char.Class[name[i]]
+	for i++; i < len(name); i++ {
+		bits := char.Class[name[i]]
+		if bits&char.Word == 0 || bits&char.Upper != 0 && before&char.Lower != 0 {
+			break
+		}
+		before = bits
+	}
+	return name[start:i], i
+}
+
+// isIn reports whether list, which gate describes, has w in any case.
+func isIn(w []byte, gate *char.WordGate, list []string) bool {
+	if !gate.May(w[0], len(w)) {
 		return false
 	}
-	for _, t := range about {
+	for _, t := range list {
 		if char.EqualFold(w, t) {
 			return true
 		}
@@ -171,9 +119,27 @@ func isAbout(w []byte) bool {
 	return false
 }
 
-// kindOfWord judges one word behind another, in any case. first and last say
-// where it stands in the name.
-func kindOfWord(prev, w []byte, first, last bool) Kind {
+// isQualified reports whether rest, what follows a word of a name, has only numbers
+// and qualifiers.
+func isQualified(rest []byte) bool {
+	for i := 0; ; {
+		w, end := nextWord(rest, i)
+		if w == nil {
+			return true
+		}
+		if !isIn(w, &qualifierGate, qualifiers[:]) && char.DigitsFrom(w, 0, len(w)) < len(w) {
+			return false
+		}
+		i = end
+	}
+}
+
+// kindOfWord judges one word behind another, in any case. rest is what follows it in
+// the name. Digits at its end do not count.
+func kindOfWord(prev, w, rest []byte, first bool) Kind {
+	if w[len(w)-1] <= '9' {
+		w = bytes.TrimRight(w, "0123456789")
+	}
 	if len(w) < 2 {
 		return None
 	}
@@ -181,25 +147,49 @@ func kindOfWord(prev, w []byte, first, last bool) Kind {
 		if k := OfPair(prev, w); k != None {
 			return k
 		}
+		if len(prev) > 1 && char.EqualFold(w, "key") && isQualified(rest) && !isRenamed(prev, w) {
+			return Key
+		}
 	}
 	if wordGate.May(w[0], len(w)) {
 		list := wordsBy[char.ToLower(w[0])]
 		for k := range list {
 			e := &list[k]
-			if char.EqualFold(w, e.text) && (e.place == anywhere || last && (e.place == atEnd || first)) {
+			if !char.EqualFold(w, e.text) {
+				continue
+			}
+			if e.place == anywhere || isQualified(rest) && (e.place == atEnd || first) {
+				if prev != nil && isRenamed(prev, w) {
+					return None
+				}
 				return e.kind
 			}
 		}
 	}
-	return kindOfEnding(w, last)
+	return kindOfEnding(w, rest)
+}
+
+// isRenamed reports whether the word before w makes it something else.
+func isRenamed(prev, w []byte) bool {
+	for last, list := range notBefore {
+		if !char.EqualFold(w, last) {
+			continue
+		}
+		for _, t := range list {
+			if char.EqualFold(prev, t) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // kindOfEnding reads words that run together: dbpassword, mytoken.
-func kindOfEnding(w []byte, last bool) Kind {
+func kindOfEnding(w, rest []byte) Kind {
 	if len(w) < 6 {
 		return None
 	}
-	switch w[len(w)-1] | 0x20 {
+	switch c := w[len(w)-1]; c | 0x20 {
 	case 'd':
 		if char.HasFoldSuffix(w, "passwd") || char.HasFoldSuffix(w, "password") {
 			return Password
@@ -209,7 +199,8 @@ func kindOfEnding(w []byte, last bool) Kind {
 			return Secret
 		}
 	case 'n':
-		if last && char.HasFoldSuffix(w, "token") {
+		if char.HasFoldSuffix(w, "token") && isQualified(rest) && !isRenamed(w[:len(w)-len("token")],
+			w[len(w)-len("token"):]) {
 			return Secret
 		}
 	case 'y':
@@ -220,6 +211,15 @@ func kindOfEnding(w []byte, last bool) Kind {
 	case 's':
 		if char.HasFoldSuffix(w, "passwords") {
 			return Password
+		}
+	default:
+		if c < 0x80 {
+			return None
+		}
+		for _, t := range endings {
+			if bytes.HasSuffix(w, []byte(t)) {
+				return Password
+			}
 		}
 	}
 	return None

@@ -111,6 +111,10 @@ type frame struct {
 	labels, holds bool
 	form          namedForm
 	exempt        bool
+	// plain says that names in here tell nothing: of what a model counts and scores.
+	plain bool
+	// plainMember is plain for the current member.
+	plainMember bool
 	// within begins the exempt paths below the current member, and is empty
 	// where there are none; shut says that the member is one of those.
 	within string
@@ -145,7 +149,7 @@ func (w *walker) walk() {
 				w.deep = true
 				return
 			}
-			f := frame{object: c == '{', name: c == '{', inherited: w.kind(), form: namedForm{at: i}}
+			f := w.openFrame(c, i)
 			// An exempt list passes its own scalars, not what is deeper.
 			f.exempt = c == '[' && len(w.stack) == 1 && w.stack[0].exempt
 			w.stack = append(w.stack, f)
@@ -154,7 +158,7 @@ func (w *walker) walk() {
 		case ',':
 			t := w.top()
 			if t.name = t.object; t.object {
-				t.own, t.labels, t.holds, t.exempt = fieldname.None, false, false, false
+				t.own, t.labels, t.holds, t.exempt, t.plainMember = fieldname.None, false, false, false, false
 			}
 		case '"':
 			i = w.text(i)
@@ -229,25 +233,22 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 		t.own = fieldname.Of(s)
 	}
 	w.nameForm(t, i, end, s)
-	switch string(s) {
-	case "name", "key", "header", "field", "Name", "Key":
-		t.labels = true
-	case "value", "val", "Value":
-		t.holds = true
-	}
+	t.labels, t.holds = isLabelName(s), isValueName(s)
 	if len(w.exempt.list) > 0 && len(w.stack) <= 2 {
 		w.exempts(t, s)
 	}
+	kind := t.own
+	w.applyPlace(t, s, i, end)
 	if judged {
 		return
 	}
 	out := w.judge(i, end, s, escaped)
 	if out == nil {
 		if known != nil {
-			known.keep(s, t.own)
+			known.keep(s, kind)
 		}
 		if w.err == nil && !t.shut && len(w.in) < maxTeaching { // what is shut is not opened
-			w.nest.familiar().keep(s, t.own)
+			w.nest.familiar().keep(s, kind)
 		}
 		return
 	}
@@ -407,6 +408,8 @@ func (w *walker) open(i, end int, s []byte, escaped bool) []byte {
 func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 	if t.labels {
 		t.pair = fieldname.Of(s)
+	} else if t.holds && t.pair == fieldname.None && t.object {
+		t.pair = w.labelAhead(end)
 	}
 	k := w.kind()
 	if !t.object { // ["--token", "x"]
@@ -420,10 +423,13 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 			return
 		}
 	} else if k != fieldname.None {
-		if len(s) > 0 && placeholder.Len(s) != len(s) {
-			w.hide(i, end, k, s)
+		if placeholder.Len(s) == len(s) {
+			return
 		}
-		return
+		if fieldname.CanHold(k, s) {
+			w.hide(i, end, k, s)
+			return
+		}
 	}
 	if w.hideForm(t, i, end, s) {
 		return
@@ -494,7 +500,8 @@ func (w *walker) number(i int) int {
 	if !t.object {
 		t.own = fieldname.None
 	}
-	if k != fieldname.None {
+	if k != fieldname.None && k != fieldname.Person && k != fieldname.Key && k != fieldname.Likely &&
+		!(k == fieldname.Secret && t.own == k && end-i <= maxShort) {
 		w.maskNumber(i, end, fieldRule(k))
 		return end
 	}

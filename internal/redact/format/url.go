@@ -140,7 +140,7 @@ func namedValues(s []byte, i int) []span.Span {
 			end = i + n
 		}
 		if eq := i + indexOr(s[i:end], '='); eq+1 < end {
-			if k := fieldname.Of(decodedTwice(s[i:eq])); k != fieldname.None {
+			if k := fieldname.Of(decodedTwice(s[i:eq])); fieldname.CanHold(k, decodedTwice(s[eq+1:end])) {
 				out = append(out, span.Span{Start: eq + 1, End: end, Rule: fieldRule(k)})
 			}
 		}

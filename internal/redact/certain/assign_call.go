@@ -1,0 +1,253 @@
+package certain
+
+import (
+	"bytes"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/line"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+)
+
+// isAssigned reports whether the string v may be a secret that code assigns: no label, no
+// name of a field, no pattern. The weak need it to look like one.
+func isAssigned(v []byte, k fieldname.Kind, weak bool) bool {
+	if len(v) == 0 || len(v) > maxJudged || placeholder.Len(v) > 0 || !canHold(v, k, '=') || !k.IsSecret() {
+		return false
+	}
+	if weak && k != fieldname.Key && !isSecretForm(v) {
+		return false
+	}
+	return !fieldname.IsNameOfSecret(v) && !isPattern(v) && !line.IsType(v)
+}
+
+// isSecretForm reports whether v looks like a password or credentials behind a scheme.
+func isSecretForm(v []byte) bool {
+	if blank := bytes.LastIndexByte(v, ' '); blank > 0 && blank < 8 {
+		v = v[blank+1:]
+	}
+	return fieldname.IsTelling(v) && !isTechnique(v)
+}
+
+// stringAt returns the content [b, e) of the string whose quote, or prefix, is at i, and
+// the offset after it, or 0.
+func (x *Scanner) stringAt(i int) (b, e, after int) {
+	q := x.literalPrefix(i)
+	if q >= len(x.S) {
+		x.Touch(q)
+		return 0, 0, 0
+	}
+	if !char.IsQuote(x.S[q]) {
+		return 0, 0, 0
+	}
+	e = x.closing(q+1, x.S[q], 0)
+	if e >= len(x.S) || x.S[e] != x.S[q] {
+		return 0, 0, 0
+	}
+	return q + 1, e, e + 1
+}
+
+// callee are verbs of functions that set a value by its name.
+var callee = [...]string{
+	"put", "set", "add", "append", "setenv", "define", "header", "setheader", "setrequestheader", "addheader",
+	"setitem", "setproperty",
+	"withheader",
+}
+
+// getters are words of functions that look something up: their argument is a name.
+var getters = [...]string{
+	"get", "find", "fetch", "load", "read", "is", "has", "remove", "delete", "request", "resolve", "lookup",
+	"contains", "require", "input", "label",
+	"field", "by", "for", "expect", "assert", "validate", "verify", "parse", "describe", "it", "test", "error",
+	"invalid", "no", "missing", "check", "on",
+}
+
+func isOneOf(w []byte, list []string) bool {
+	for _, t := range list {
+		if char.EqualFold(w, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// maskArgument masks a secret among the arguments of the call whose "(" is at i: set("api_key",
+// "x"), setPassword("x"), getenv("SECRET") or "x".
+func (x *Scanner) maskArgument(i int) int {
+	if i+1 >= len(x.S) {
+		x.Touched = true
+		return i + 1
+	}
+	if i+1 < x.low || !char.IsQuote(x.S[i+1]) {
+		return i + 1
+	}
+	b, e, after := x.stringAt(i + 1)
+	if after == 0 {
+		return i + 1
+	}
+	start := x.back(i, max(0, i-maxTail), char.Ident, ":$>")
+	if start < i {
+		if k := x.ofSetter(start, i); k != fieldname.None {
+			if isAssigned(x.S[b:e], k, !x.isSetter(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
+				x.mask(b, e, ruleOf(k, false))
+			}
+			return i + 1
+		}
+	}
+	if e-b > maxTail || bytes.IndexByte(x.S[b:e], ' ') >= 0 {
+		return i + 1
+	}
+	k := fieldname.OfName(x.S[b:e])
+	if !k.IsSecret() {
+		return i + 1
+	}
+	if x.Has(after, ",") {
+		v := x.End(after+1, maxTail, char.Space)
+		if b, e, end := x.stringAt(v); end > 0 && v >= x.low {
+			last := x.S[x.back(i, start, char.Alnum, ""):i]
+			if isAssigned(x.S[b:e], k, k == fieldname.Line || k == fieldname.Cookie || !isOneOf(last, callee[:])) {
+				x.mask(b, e, ruleOf(k, false))
+			}
+		}
+		return i + 1
+	}
+	if x.Has(after, ")") {
+		x.maskAlternative(after+1, k)
+	}
+	return i + 1
+}
+
+// ofSetter returns what the name [start, end) of a function says about its argument.
+func (x *Scanner) ofSetter(start, end int) fieldname.Kind {
+	if at := bytes.LastIndexAny(x.S[start:end], ".:>"); at >= 0 {
+		start += at + 1
+	}
+	k := fieldname.OfName(x.S[start:end])
+	if k != fieldname.Password && k != fieldname.Secret || k == fieldname.Secret && isCapital(x.S[start]) &&
+		!x.isSetter(start, end) {
+		return fieldname.None
+	}
+	if x.hasWord(start, end, getters[:]) {
+		return fieldname.None
+	}
+	return k
+}
+
+// isSetter reports whether the name of a function [start, end) begins with a verb that sets.
+func (x *Scanner) isSetter(start, end int) bool {
+	if at := bytes.LastIndexAny(x.S[start:end], ".:>"); at >= 0 {
+		start += at + 1
+	}
+	return end-start > 4 && (x.Fold(start, "set") || x.Fold(start, "with"))
+}
+
+// hasWord reports whether one of the words of the name [start, end) is in list.
+func (x *Scanner) hasWord(start, end int, list []string) bool {
+	for i := start; i < end; {
+		b := i
+		for i++; i < end && char.Class[x.S[i]]&(char.Lower|char.Digit) != 0; {
+			i++
+		}
+		if isOneOf(bytes.Trim(x.S[b:i], "._-:$>"), list) {
+			return true
+		}
+	}
+	return false
+}
+
+// maskAlternative masks the string behind the operator at i that replaces a missing secret
+// of kind k: || "x", ?? "x", ?: "x", or "x".
+func (x *Scanner) maskAlternative(i int, k fieldname.Kind) {
+	v := x.End(i, 8, char.Blank)
+	for _, op := range [...]string{"||", "??", "?:", "or "} {
+		if !x.Has(v, op) {
+			continue
+		}
+		v = x.End(v+len(op), 8, char.Blank)
+		if b, e, end := x.stringAt(v); end > 0 && v >= x.low && isAssigned(x.S[b:e], k, false) {
+			x.mask(b, e, ruleOf(k, false))
+		}
+		return
+	}
+}
+
+// maskBehindOperator judges the "|" or "?" at i: a value for what is missing, or a table's cell.
+func (x *Scanner) maskBehindOperator(i int) int {
+	op := x.S[i]
+	if x.Has(i+1, string(op)) || op == '?' && x.Has(i+1, ":") {
+		start, end := x.Name(i)
+		if start < end {
+			if k := fieldname.OfName(x.S[start:end]); k.IsSecret() {
+				x.maskAlternative(i, k)
+			}
+		}
+		return i + 1
+	}
+	if op == '|' {
+		return x.maskTableCell(i)
+	}
+	return i + 1
+}
+
+// maskMacro masks the string of a C macro whose "#" is at i: #define API_KEY "x".
+func (x *Scanner) maskMacro(i int) int {
+	if !x.Has(i+1, "define ") {
+		return i + 1
+	}
+	b := x.End(i+8, 8, char.Blank)
+	e := x.End(b, maxTail, char.Ident)
+	v := x.End(e, maxTail, char.Blank)
+	if k := fieldname.OfName(x.S[b:e]); v > e && k.IsSecret() {
+		if b, e, end := x.stringAt(v); end > 0 && v >= x.low && isAssigned(x.S[b:e], k, false) {
+			x.mask(b, e, ruleOf(k, false))
+		}
+	}
+	return i + 1
+}
+
+// longFlag masks the argument of a flag with one dash, whose "-" is at i: -Password x,
+// -storepass x, and the string that PowerShell converts.
+func (x *Scanner) longFlag(i int) {
+	if x.Has(i+1, "SecureString") && x.Has(i-9, "ConvertTo") {
+		v := x.End(i+13, 8, char.Blank)
+		if x.Has(v, "-String") {
+			v = x.End(v+7, 8, char.Blank)
+		}
+		if b, e, end := x.stringAt(v); end > 0 && v >= x.low && isAssigned(x.S[b:e], fieldname.Password, false) {
+			x.mask(b, e, ruleOf(fieldname.Password, false))
+		}
+		return
+	}
+	if i > 0 && char.Class[x.S[i-1]]&char.Space == 0 || !x.Is(i+1, char.Letter) || !x.Is(i+2, char.Letter) {
+		return
+	}
+	e := x.End(i+1, 40, char.Ident)
+	v := x.End(e, 8, char.Blank)
+	if v == e || v < x.low {
+		return
+	}
+	k := fieldname.OfName(x.S[i+1 : e])
+	if k != fieldname.Password && k != fieldname.Secret {
+		return
+	}
+	if b, e, end := x.stringAt(v); end > 0 {
+		if isAssigned(x.S[b:e], k, false) {
+			x.mask(b, e, ruleOf(k, false))
+		}
+		return
+	}
+	if end := x.wordEnd(v); isAssigned(x.S[v:end], k, true) {
+		x.mask(v, end, ruleOf(k, false))
+	}
+}
+
+// wordEnd returns the end of the word at v, without the signs that close a sentence.
+func (x *Scanner) wordEnd(v int) int {
+	e := v
+	for e < len(x.S) && e < v+MaxBehind && char.Class[x.S[e]]&char.Space == 0 && !char.IsQuote(x.S[e]) &&
+		x.S[e] != '<' {
+		e++
+	}
+	x.Touch(e)
+	return v + len(trimTail(x.S[v:e]))
+}

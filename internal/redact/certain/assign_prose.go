@@ -1,0 +1,224 @@
+package certain
+
+import (
+	"bytes"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+)
+
+// reachSentence is the number of bytes between a name and the verb of its sentence.
+const reachSentence = 60
+
+// verbs are between a name and its value, in the languages whose words are known.
+var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest", "är", "er", "to", "to be", "<-",
+	"->", "—", "–"}
+
+// isVerb reports whether w is one of verbs.
+func isVerb(w []byte) bool {
+	switch string(w) {
+	case "is", "Is", "IS", "was", "ist", "lautet", "es", "est", "jest", "är", "er":
+		return true
+	}
+	return false
+}
+
+// techniques are what a sentence about secrets has digits in, by its letters before them.
+var techniques = [...]string{
+	"sha", "sha-", "md", "base", "utf", "utf-", "oauth", "oauth-", "http", "http/", "ipv", "x", "rfc", "aes",
+	"aes-", "rs", "hs", "es", "ps", "pbkdf", "argon",
+	"iso", "iso-", "tls", "tlsv", "ssl", "v", "win", "python", "java", "php", "node", "s", "ec", "k", "u",
+	"blake", "ed", "curve", "p-", "secp", "cve-", "utf8mb",
+}
+
+// isTechnique reports whether v is the name of a method or a version: sha256, OAuth2.
+func isTechnique(v []byte) bool {
+	n := 0
+	for n < len(v) && char.Class[v[n]]&char.Digit == 0 {
+		n++
+	}
+	if n == len(v) || n > 8 {
+		return false
+	}
+	rest := v[n:]
+	d := char.DigitsFrom(rest, 0, len(rest))
+	if d > 5 || d < len(rest) && rest[d] != '-' && rest[d] != '.' && len(rest)-d > 2 {
+		return false
+	}
+	return n == 0 || isOneOf(v[:n], techniques[:])
+}
+
+// maskSpoken judges the word for a password whose "w" is at i: what is said or set behind it.
+func (x *Scanner) maskSpoken(i int) {
+	if !x.Fold(i-4, "passw") {
+		return
+	}
+	e := x.End(i, 8, char.Letter)
+	start := x.back(i, max(0, i-maxTail), char.Ident, "")
+	if b, end, after := x.stringAt(e + 1); after > 0 && x.S[e] == '{' && b >= x.low && x.Has(after, "}") {
+		if isAssigned(x.S[b:end], fieldname.Password, false) {
+			x.mask(b, end, ruleOf(fieldname.Password, false))
+		}
+		return
+	}
+	if !x.Is(e, char.Blank) {
+		x.maskBelowHead(i)
+		x.maskInserted(start, e)
+		return
+	}
+	v := x.End(e, 8, char.Blank)
+	if v < x.low || fieldname.OfName(x.S[start:e]) != fieldname.Password {
+		return
+	}
+	x.maskBelowHead(i)
+	if b, end, after := x.stringAt(v); after > 0 && x.S[b-1] != '`' {
+		sql := isCapital(x.S[i]) || bytes.Contains(x.S[max(0, start-MaxBehind):start], []byte("OPTIONS ("))
+		if isAssigned(x.S[b:end], fieldname.Password, !sql) &&
+			!fieldname.IsProse(x.S[b:end]) {
+			x.mask(b, end, ruleOf(fieldname.Password, false))
+		}
+		return
+	}
+	if x.afterVerb(v, fieldname.Password) {
+		return
+	}
+	// "the password for the server is x"
+	stop := min(len(x.S), v+reachSentence)
+	x.Touch(v + reachSentence)
+	sentence := x.S[v:stop]
+	if n := bytes.IndexByte(sentence, '\n'); n >= 0 {
+		sentence = sentence[:n]
+	}
+	if at := bytes.Index(sentence, []byte(" is ")); at > 0 && bytes.IndexAny(sentence[:at], ".:;,?!\"") < 0 {
+		x.afterVerb(v+at+1, fieldname.Password)
+		return
+	}
+	if end := x.wordEnd(v); isStrong(x.S[v:end]) && isAssigned(x.S[v:end], fieldname.Password, true) {
+		x.mask(v, end, ruleOf(fieldname.Password, false))
+	}
+}
+
+// afterVerb masks the value behind the verb at v: "is x". It reports whether one is there.
+func (x *Scanner) afterVerb(v int, k fieldname.Kind) bool {
+	for _, verb := range verbs {
+		if !x.Has(v, verb) || !x.Is(v+len(verb), char.Blank) {
+			continue
+		}
+		v = x.End(v+len(verb), 8, char.Blank)
+		if v < x.low {
+			return true
+		}
+		b, e, after := x.stringAt(v)
+		if after == 0 {
+			if b = v; x.Is(v, char.Space) {
+				return true
+			}
+			b = x.endOf(v, 3, '*')
+			e = x.wordEnd(b)
+			for e > b && x.S[e-1] == '*' && b > v {
+				e--
+			}
+		}
+		if isAssigned(x.S[b:e], k, true) || k == fieldname.Password && x.isCode(b, e) {
+			x.mask(b, e, ruleOf(k, false))
+		}
+		return true
+	}
+	return false
+}
+
+// isCode reports whether [b, e) is 4 to 8 digits that end a part of a sentence.
+func (x *Scanner) isCode(b, e int) bool {
+	if e-b < 4 || e-b > 8 || char.DigitsFrom(x.S, b, 9) < e-b || x.Is(e, char.Blank) {
+		return false
+	}
+	return !x.Is(e, char.Word)
+}
+
+// isStrong reports whether v has what rules for passwords want: a digit, letters in both
+// cases, or a sign.
+func isStrong(v []byte) bool {
+	var have uint16
+	sign := false
+	for _, c := range v {
+		have |= char.Class[c]
+		sign = sign || char.IndexByte("!@#$%^&*?+~", c) >= 0
+	}
+	return len(v) >= 8 && have&char.Digit != 0 && (have&char.Letter == char.Letter || sign && have&char.Letter != 0)
+}
+
+// maskAfterVerb judges the verb that may begin at i: "the token is x".
+func (x *Scanner) maskAfterVerb(i int) int {
+	if i < 4 || !x.Is(i+1, char.Lower) || x.S[i+1] != 's' || !x.Is(i-1, char.Blank) {
+		return i + 1
+	}
+	start, end := x.Name(i)
+	if start == end && end > 0 && x.S[end-1] >= 0x80 {
+		start = x.back(end, max(0, end-maxTail), char.Word, "")
+	}
+	if start == end {
+		return i + 1
+	}
+	if start > 0 && x.S[start-1] >= 0x80 {
+		start = x.back(start, max(0, start-maxTail), char.Word, "")
+	}
+	k := fieldname.OfName(x.S[start:end])
+	if k == fieldname.None || k == fieldname.Key {
+		k = x.twoWords(start, end)
+	}
+	if k == fieldname.Password || k == fieldname.Secret {
+		x.afterVerb(i, k)
+	}
+	return i + 1
+}
+
+// valueBelow masks the line after a name and a colon at v that has one word on it, which
+// looks like a password. It reports whether nothing else follows the colon.
+func (x *Scanner) valueBelow(v int, k fieldname.Kind) bool {
+	if k != fieldname.Password && k != fieldname.Secret || v >= len(x.S) || x.S[v] != '\n' && x.S[v] != '\r' {
+		return false
+	}
+	b, breaks := v, 0
+	for b < len(x.S) && b < v+maxTail && char.Class[x.S[b]]&char.Space != 0 {
+		if x.S[b] == '\n' {
+			breaks++
+		}
+		b++
+	}
+	x.Touch(b)
+	if breaks > 2 || b >= len(x.S) || b < x.low {
+		return true
+	}
+	if b = x.endOf(b, 1, '`'); b >= len(x.S) {
+		return true
+	}
+	e := x.wordEnd(b)
+	at := x.End(e, 8, char.Blank)
+	x.Touch(at)
+	if at < len(x.S) && x.S[at] != '\n' && x.S[at] != '\r' && x.S[at] != '`' || bytes.ContainsAny(x.S[b:e],
+		"(){}[]<>:=;,|/\\") {
+		return true
+	}
+	if isAssigned(x.S[b:e], k, true) {
+		x.mask(b, e, ruleOf(k, false))
+	}
+	return true
+}
+
+// maskItems masks the items of a YAML list whose first "-" is at i.
+func (x *Scanner) maskItems(i int, k fieldname.Kind) {
+	for n := 0; n < 16 && x.Has(i, "- "); n++ {
+		b := x.End(i+2, 8, char.Blank)
+		if x.Is(b, char.Alnum) || !x.Has(b, "-") {
+			if q, _, after := x.stringAt(b); after > 0 {
+				b = q
+			}
+			if e := x.wordEnd(b); b >= x.low && isAssigned(x.S[b:e], k, true) && !bytes.ContainsAny(x.S[b:e], ":(") {
+				x.mask(b, e, ruleOf(k, false))
+			}
+		}
+		eol := lineEnd(x.S, b, b+MaxBehind)
+		x.Touch(eol)
+		i = x.End(eol, 32, char.Space)
+	}
+}
