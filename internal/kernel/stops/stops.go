@@ -145,14 +145,29 @@ func (s *Set) List(match func(*Stop) bool) []Stop {
 	return out
 }
 
-// Refuse returns the refusal by the first stop that matches, or nil.
+// Refuse returns the refusal by the widest stop that matches, or nil.
 func (s *Set) Refuse(match func(*Stop) bool) *holdfast.Opinion {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	var widest *Stop
 	for i := range s.all {
-		if match(&s.all[i]) {
-			return s.all[i].newRefusal()
+		if match(&s.all[i]) && (widest == nil || s.all[i].measureWidth() > widest.measureWidth()) {
+			widest = &s.all[i]
 		}
 	}
-	return nil
+	if widest == nil {
+		return nil
+	}
+	return widest.newRefusal()
+}
+
+// measureWidth orders stops by how much they stop: of two, the wider one tells a caller more.
+func (s *Stop) measureWidth() int {
+	n := 0
+	for _, narrows := range []string{s.Tenant, s.Agent, s.Intent, s.Chain, s.Boundary} {
+		if narrows == "" {
+			n++
+		}
+	}
+	return n
 }
