@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// TestRefuseNamesTheWidestStop: a blocked tenant is told, whichever stop was put in place first.
+// TestRefuseNamesTheWidestStop: a blocked tenant learns that, whichever stop was put in place first.
 func TestRefuseNamesTheWidestStop(t *testing.T) {
 	goals := Stop{ID: "1", Tenant: "local", Boundary: "goal/admit", Why: "goals are paused"}
 	block := Stop{ID: "2", Tenant: "local", Why: "the budget is spent"}
