@@ -30,6 +30,8 @@ type Options struct {
 	// Probable says which kinds of things are masked where nothing but their
 	// surroundings tell; none by default.
 	Probable Probable
+	// OnlyRegistered says that nothing but Literals is found.
+	OnlyRegistered bool
 }
 
 // minKey is the least length of a key in bytes.
@@ -59,7 +61,34 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key}, o.Probable)
+	text.OnlyRegistered = o.OnlyRegistered
 	return &Engine{text: text, bodies: format.New(text)}, nil
+}
+
+// HasRegistered reports whether text has a registered secret, in any of the forms that are found.
+func (e *Engine) HasRegistered(text []byte) bool {
+	return e != nil && e.text != nil && e.text.Literals.Find(text) != nil
+}
+
+// Registered returns an engine that finds nothing but what is registered with e.
+func (e *Engine) Registered() *Engine {
+	if e == nil || e.text == nil {
+		return nil
+	}
+	text := e.text.WithReplace(e.text.Replacement)
+	text.OnlyRegistered, text.Probable, text.Guess = true, 0, nil
+	return &Engine{text: text, bodies: format.New(text)}
+}
+
+// WithReplace returns an engine that finds what e finds, and writes what replace returns in place of it:
+// see Engine.Replace. It shares what e knows. replace is called by the goroutine that calls the engine, with the
+// name of the rule and the text that was found, which it must not keep.
+func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Engine {
+	if e == nil || e.text == nil {
+		return nil
+	}
+	text := e.text.WithReplace(replace)
+	return &Engine{text: text, bodies: e.bodies.WithEngine(text)}
 }
 
 // Trouble says why what the engine knows of Literals could reach a disk, or

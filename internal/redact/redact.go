@@ -70,6 +70,14 @@ func (e *Engine) Body(contentType string, body []byte) (Result, error) {
 	return e.reader().Body(contentType, body)
 }
 
+// Replace reads one text of a message, opened as JSON opens strings, and has the function of WithReplace
+// write the replacement of each finding. A text that is a JSON document is read as one, and stays
+// one. unread says that something wrapped in the text could not be opened completely, and was read
+// unopened. The error is a RedactionError: the engine was not made by WithReplace, or it faulted.
+func (e *Engine) Replace(text []byte) (r Result, unread bool, err error) {
+	return e.reader().Replace(text)
+}
+
 // JSON redacts one JSON document: names, strings (read with their escapes
 // written out) and numbers. Under a name that says its value is secret or
 // personal every string and number is masked, nested ones included; so is the

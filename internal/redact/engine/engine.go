@@ -18,6 +18,8 @@ type Engine struct {
 	Literals *literal.Set
 	Probable guess.Probable
 	Guess    *guess.Guesser // nil if nothing is probable
+	// OnlyRegistered says that nothing but registered secrets is found.
+	OnlyRegistered bool
 }
 
 // New returns an engine that knows lit, writes masks of a style, and
@@ -34,6 +36,13 @@ func New(lit *literal.Set, style placeholder.Style, probable guess.Probable) *En
 func (e *Engine) WithMasks(masks placeholder.Masks) *Engine {
 	other := *e
 	other.Masks = masks
+	return &other
+}
+
+// WithReplace returns a copy of e that writes what replace returns in place of what it finds.
+func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Engine {
+	other := *e
+	other.Replacement = replace
 	return &other
 }
 
@@ -86,7 +95,7 @@ func (e *Engine) Clean(s []byte) ([]byte, []span.Span) {
 		var edits []span.Edit
 		s, edits = e.Apply(s, spans)
 		trail = append(trail, edits)
-		if n > MaxPasses {
+		if n > MaxPasses || e.Replacement != nil {
 			return s, span.Union(all)
 		}
 		if spans = e.Pass(s, n == MaxPasses); spans == nil {
@@ -115,7 +124,11 @@ func (e *Engine) Pass(s []byte, last bool) []span.Span {
 
 // spans returns what is to be masked in s, in order and without overlap.
 func (e *Engine) spans(s []byte, last bool) []span.Span {
-	list, joined := certain.Find(s, last)
+	var list []span.Span
+	joined := false
+	if !e.OnlyRegistered {
+		list, joined = certain.Find(s, last)
+	}
 	var lit []span.Span
 	if e.Literals != nil {
 		lit = e.Literals.Find(s)
@@ -139,7 +152,11 @@ func (e *Engine) Apply(s []byte, spans []span.Span) ([]byte, []span.Edit) {
 	for _, sp := range spans {
 		out = append(out, s[last:sp.Start]...)
 		at := len(out)
-		out = e.AppendMask(out, sp.Rule, Told(s[sp.Start:sp.End]))
+		text := s[sp.Start:sp.End]
+		if e.Replacement == nil {
+			text = Told(text)
+		}
+		out = e.AppendMask(out, sp.Rule, text)
 		edits = append(edits, span.Edit{Start: sp.Start, End: sp.End, Out: at, N: len(out) - at})
 		last = sp.End
 	}

@@ -484,8 +484,21 @@ func (w *walker) hide(i, end int, k fieldname.Kind, s []byte) {
 		r = rule.Field
 	}
 	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})
-	m := w.e.AppendMask([]byte{'"'}, r, s)
-	w.replace(i, end, append(m, '"'))
+	w.replace(i, end, w.newMask(i, r, s))
+}
+
+// newMask returns the value in place of the one at i, in which r found text. A mask is a string; what
+// replaces a number stays one.
+func (w *walker) newMask(i int, r rule.Rule, text []byte) []byte {
+	m := w.e.AppendMask([]byte{'"'}, r, text)
+	if w.e.Replacement == nil {
+		return append(m, '"')
+	}
+	if m = m[1:]; w.in[i] != '"' && jsontext.Value(m).Kind() == jsontext.KindNumber && jsontext.Value(m).IsValid() {
+		return m
+	}
+	q, _ := jsontext.AppendQuote(nil, m)
+	return q
 }
 
 // number reads the number at i and returns its end. What is masked becomes 0, so that
@@ -547,6 +560,10 @@ func (w *walker) maskNumber(i, end int, r rule.Rule) {
 		return
 	}
 	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})
+	if w.e.Replacement != nil {
+		w.replace(i, end, w.newMask(i, r, w.in[i:end]))
+		return
+	}
 	w.replace(i, end, []byte{'0'})
 }
 

@@ -37,6 +37,11 @@ func New(e *engine.Engine) *Reader {
 	return &Reader{Engine: e, names: new(familiarNames), nests: new(sync.Pool)}
 }
 
+// WithEngine returns one whose texts another engine redacts, by the same names.
+func (e *Reader) WithEngine(other *engine.Engine) *Reader {
+	return &Reader{Engine: other, names: e.names, nests: new(sync.Pool)}
+}
+
 // nest opens what is wrapped in one body, within bounds that hold for all of
 // it together. What it cannot open to the end is an error, never passed.
 type nest struct {

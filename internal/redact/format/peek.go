@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
@@ -30,6 +31,8 @@ func (n *nest) peek(s []byte, level int) ([]byte, []span.Span) {
 			return []byte(placeholder.Secret), []span.Span{{Start: 0, End: len(s), Rule: rule.Fault}}
 		case len(found) == 0:
 			return t, all
+		case n.e.Replacement != nil:
+			return out, found
 		case all == nil:
 			all = found
 		default: // offsets of what was masked already
@@ -110,4 +113,30 @@ func controlBytes() (t [256]bool) {
 		t[c] = c < utf8.RuneSelf && !textByte[c] || c == 0xc0 || c == 0xc1 || c > 0xf4
 	}
 	return t
+}
+
+// Replace redacts one text of a message with the replacements of Engine.Replacement. A text that is a JSON
+// document is read as one. A text that cannot be opened completely is read unopened, and unread reports it.
+func (e *Reader) Replace(s []byte) (r finding.Result, unread bool, err error) {
+	defer caught(&r, &err)
+	if e.Engine == nil || e.Engine.Replacement == nil {
+		return finding.Result{}, false, fault("the engine was not made to replace", nil)
+	}
+	n := e.peek(len(s))
+	defer n.done()
+	if len(s) > 2 && (s[0] == '{' || s[0] == '[') && valid(s) {
+		w := n.walker(s)
+		w.walk()
+		r = w.result()
+		n.spare = w
+		return r, false, nil
+	}
+	out, spans, failed := n.reading(s, 0)
+	if failed != nil {
+		out, spans = e.Clean(s)
+	}
+	if len(spans) == 0 {
+		return finding.Result{Out: s}, failed != nil, nil
+	}
+	return finding.Result{Out: out, Findings: finding.FromSpans(spans, 0, nil)}, failed != nil, nil
 }

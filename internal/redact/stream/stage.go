@@ -257,7 +257,10 @@ func (t *stage) mask(sp span.Span) {
 		text = text[:sp.End-sp.Start]
 	}
 	n := len(t.piece)
-	t.piece = t.e.AppendMask(t.piece, sp.Rule, engine.Told(text))
+	if t.e.Replacement == nil {
+		text = engine.Told(text)
+	}
+	t.piece = t.e.AppendMask(t.piece, sp.Rule, text)
 	n = len(t.piece) - n
 	t.edits = append(t.edits, span.Edit{Start: sp.Start, End: sp.Start, Out: t.put, N: n})
 	t.put += n
