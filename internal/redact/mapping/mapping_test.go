@@ -1,0 +1,280 @@
+package mapping
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+var testOwner = Owner{"acme", "coder", "s1", "api.anthropic.com"}
+
+func newTestSession() *Session { return NewSessions([]byte("key"), time.Now).Find(testOwner) }
+
+// replaceAll has an engine replace what it finds in texts, as the proxy does.
+func replaceAll(t *testing.T, s *Session, texts ...string) (out []string, r *Request) {
+	t.Helper()
+	e, err := redact.New(redact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in [][]byte
+	for _, text := range texts {
+		in = append(in, []byte(text))
+	}
+	r = s.Begin(in)
+	first := e.WithReplace(r.Replace)
+	for i, text := range in {
+		got, unread, err := first.Replace(text)
+		if err != nil || unread {
+			t.Fatalf("%q: unread %v, %v", text, unread, err)
+		}
+		r.Count(got.Findings)
+		in[i] = got.Out
+	}
+	if again := r.FindAgain(); again != nil {
+		for i := range in {
+			got, _, err := again.Replace(in[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			in[i] = got.Out
+		}
+	}
+	for _, text := range in {
+		out = append(out, string(text))
+	}
+	return out, r
+}
+
+func restoreText(s *Session, text string) string {
+	out, _ := s.RestoreText(false, []byte(text))
+	return string(out)
+}
+
+func TestPlaceholderHasTheFormOfItsValue(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil)
+	for _, c := range []struct{ rule, value, prefix, suffix string }{
+		{"email", "alice@corp.com", "", mailDomain},
+		{"secret.github", "ghp_0123456789abcdefghijABCDEFGHIJ012345", "ghp_", ""},
+		{"secret.model_key", "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ", "sk-ant-api03-", ""},
+		{"secret.aws_key_id", "AKIAIOSFODNN7EXAMPLE", "AKIA", ""},
+		{"secret.assignment", `Ma"ple 417!xq`, "", ""},
+		{"card", "4111 1111 1111 1111", "", ""},
+		{"pii.phone", "+49 475 319022", "+", ""},
+		{"pii.ssn", "219-09-9999", "", ""},
+		{"secret.private_key", "-----BEGIN X-----\nabcdEFGH0123\nabcdEFGH0123\n-----END X-----",
+			"-----BEGIN X-----\n", "\n-----END X-----"},
+	} {
+		got := string(r.Replace(c.rule, []byte(c.value)))
+		if got == c.value || !strings.HasPrefix(got, c.prefix) || !strings.HasSuffix(got, c.suffix) {
+			t.Errorf("%s: %q became %q", c.rule, c.value, got)
+		}
+		if c.rule != "email" {
+			if len(got) != len(c.value) {
+				t.Errorf("%s: %q has another length than %q", c.rule, got, c.value)
+			}
+			for i := range c.value {
+				if a, b := c.value[i], got[i]; isLetter(a) != isLetter(b) || isDigit(a) != isDigit(b) ||
+					!isLetter(a) && !isDigit(a) && a != b {
+					t.Fatalf("%s: %q is not like %q", c.rule, got, c.value)
+				}
+			}
+		}
+		if back := restoreText(s, "x "+got+" y"); back != "x "+c.value+" y" {
+			t.Errorf("%q restored to %q", got, back)
+		}
+	}
+	for _, short := range []string{"x1y2", "hunter2", "4711", "abc"} {
+		got := string(r.Replace("secret.assignment", []byte(short)))
+		if len(got) < 10 || restoreText(s, got) != short {
+			t.Errorf("%q became %q", short, got)
+		}
+	}
+}
+
+func TestPlaceholderIsTheSameInEveryRequestAndAfterARestart(t *testing.T) {
+	history := []string{"write to alice@corp.com", "password: Maple417!xq"}
+	first, _ := replaceAll(t, newTestSession(), history...)
+	other := newTestSession()
+	second, _ := replaceAll(t, other, append(history, "and to bob@corp.com")...)
+	if first[0] != second[0] || first[1] != second[1] {
+		t.Fatalf("%q, then %q", first, second)
+	}
+	if strings.Contains(strings.Join(second, ""), "corp.com") || strings.Contains(second[1], "Maple") {
+		t.Fatalf("a value was sent: %q", second)
+	}
+	if got := restoreText(other, second[2]); got != "and to bob@corp.com" {
+		t.Fatalf("%q", got)
+	}
+}
+
+func TestPlaceholderBelongsToOneOwner(t *testing.T) {
+	all := NewSessions([]byte("key"), time.Now)
+	sent, _ := replaceAll(t, all.Find(testOwner), "to alice@corp.com")
+	for _, o := range []Owner{
+		{"other", testOwner.Agent, testOwner.Session, testOwner.Row},
+		{testOwner.Tenant, "other", testOwner.Session, testOwner.Row},
+		{testOwner.Tenant, testOwner.Agent, "other", testOwner.Row},
+		{testOwner.Tenant, testOwner.Agent, testOwner.Session, "other"},
+	} {
+		s := all.Find(o)
+		if got := restoreText(s, sent[0]); got != sent[0] {
+			t.Errorf("%v got %q", o, got)
+		}
+		if same, _ := replaceAll(t, s, "to alice@corp.com"); same[0] == sent[0] {
+			t.Errorf("%v has the same placeholder", o)
+		}
+	}
+}
+
+func TestSecretFoundOnceIsReplacedEverywhere(t *testing.T) {
+	s := newTestSession()
+	got, _ := replaceAll(t, s, "connect with Maple417!xq please", "password: Maple417!xq",
+		"TWFwbGU0MTcheHE= is TWFwbGU0MTcheHE=", "Maple417%21xq")
+	all := strings.Join(got, "\n")
+	for _, v := range []string{"Maple417", "TWFwbGU0MTcheHE"} {
+		if strings.Contains(all, v) {
+			t.Errorf("%q was sent: %q", v, got)
+		}
+	}
+	if back := restoreText(s, got[0]); back != "connect with Maple417!xq please" {
+		t.Errorf("%q", back)
+	}
+}
+
+func TestRegisteredSecretIsNeverRestored(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil)
+	p := string(r.Replace("secret.literal", []byte("holdfast-own-secret-1")))
+	if got := restoreText(s, p); got != p {
+		t.Fatalf("%q", got)
+	}
+}
+
+func TestPlaceholderThatIsRealTextIsNotRestored(t *testing.T) {
+	s := newTestSession()
+	sent, _ := replaceAll(t, s, "to alice@corp.com")
+	p := strings.TrimPrefix(sent[0], "to ")
+	// A person types what looks like the placeholder.
+	again, _ := replaceAll(t, s, "to alice@corp.com", "my address is "+p)
+	if again[0] == sent[0] {
+		t.Fatalf("%q is real text, and still means a value", p)
+	}
+	if got := restoreText(s, p); got == "alice@corp.com" {
+		t.Fatal("real text was restored")
+	}
+	if got := restoreText(s, again[0]+", "+again[1]); got != "to alice@corp.com, my address is "+p {
+		t.Fatalf("%q", got)
+	}
+	// Also where the request that has it is the session's first, as after a restart.
+	fresh := newTestSession()
+	if got, _ := replaceAll(t, fresh, "to alice@corp.com", "my address is "+p); got[0] == sent[0] {
+		t.Fatalf("%q", got)
+	}
+}
+
+func TestOnlyExactPlaceholdersAreRestored(t *testing.T) {
+	s := newTestSession()
+	sent, _ := replaceAll(t, s, "token ghp_0123456789abcdefghijABCDEFGHIJ012345")
+	p := strings.TrimPrefix(sent[0], "token ")
+	for _, altered := range []string{p[:len(p)-4], strings.ToUpper(p), p[:20] + "-" + p[20:], p[:20] + "XXXXXXXX"} {
+		out, n := s.RestoreText(false, []byte("x "+altered+" y"))
+		if string(out) != "x "+altered+" y" || n.Restored != 0 {
+			t.Errorf("%q became %q", altered, out)
+		}
+		if altered != strings.ToUpper(p) && n.Altered == 0 {
+			t.Errorf("%q is not counted as altered", altered)
+		}
+	}
+}
+
+func TestRestoringEscapesAsTheModelDoes(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil)
+	value := "Ma\"p\\le\n417é!xq"
+	p := string(r.Replace("secret.assignment", []byte(value)))
+	for _, c := range []struct {
+		inJSON    bool
+		has, want string
+	}{
+		{false, p, value},
+		{false, `x = "` + quoteJSON(p) + `"`, `x = "` + quoteJSON(value) + `"`},
+		{true, `{"a":"` + quoteJSON(p) + `"}`, `{"a":"` + quoteJSON(value) + `"}`},
+		{true, `{"a":"x = \"` + quoteJSON(quoteJSON(p)) + `\""}`, `{"a":"x = \"` + quoteJSON(quoteJSON(value)) +
+			`\""}`},
+	} {
+		if got, _ := s.RestoreText(c.inJSON, []byte(c.has)); string(got) != c.want {
+			t.Errorf("%q\n got %q\nwant %q", c.has, got, c.want)
+		}
+	}
+	mail := string(r.Replace("email", []byte("o'brien+x@corp.com")))
+	if got := restoreText(s, "https://x/?to="+strings.ReplaceAll(mail, "@",
+		"%40")); got != "https://x/?to=o%27brien%2Bx%40corp.com" {
+		t.Errorf("%q", got)
+	}
+}
+
+// However a text is cut, what comes out is the restoration of the whole.
+func TestRestoringInPiecesIsRestoringTheWhole(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil)
+	var parts []string
+	for i := range 50 {
+		parts = append(parts, string(r.Replace("secret.github", fmt.Appendf(nil, "ghp_%036d", i))), "ghp_",
+			" and ", "g", "hf-",
+			string(r.Replace("email", fmt.Appendf(nil, "u%d@corp.com", i))), string(r.Replace(
+				"secret.assignment", fmt.Appendf(nil, "k%d", i))))
+	}
+	rnd := rand.New(rand.NewPCG(27, 1))
+	for range 300 {
+		var text strings.Builder
+		for range 1 + rnd.IntN(30) {
+			part := parts[rnd.IntN(len(parts))]
+			text.WriteString(part[:len(part)-min(len(part)-1, rnd.IntN(3)*rnd.IntN(5))])
+		}
+		want, n := s.RestoreText(false, []byte(text.String()))
+		var out bytes.Buffer
+		stream := s.Restore(false, &out)
+		for rest := text.String(); rest != ""; {
+			k := 1 + rnd.IntN(min(len(rest), 12))
+			if _, err := stream.Write([]byte(rest[:k])); err != nil {
+				t.Fatal(err)
+			}
+			if stream.Held() > 200 {
+				t.Fatalf("%d bytes are held", stream.Held())
+			}
+			rest = rest[k:]
+		}
+		if err := stream.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != string(want) || stream.Counts().Restored != n.Restored {
+			t.Fatalf("%q\n got %q %v\nwant %q %v", text.String(), out.String(), stream.Counts(), want, n)
+		}
+	}
+}
+
+func TestSessionsAreForgotten(t *testing.T) {
+	now := time.Unix(0, 0)
+	all := NewSessions([]byte("key"), func() time.Time { return now })
+	s := all.Find(testOwner)
+	s.Begin(nil).Replace("email", []byte("alice@corp.com"))
+	if now = now.Add(maxAge - time.Second); all.Find(testOwner) != s {
+		t.Fatal("a session that is used was forgotten")
+	}
+	if now = now.Add(maxAge); all.Find(testOwner) == s {
+		t.Fatal("a session is kept for more than a day")
+	}
+	for i := range maxSessions + 10 {
+		all.Find(Owner{Agent: fmt.Sprint(i)})
+	}
+	if len(all.list) > maxSessions {
+		t.Fatalf("%d sessions", len(all.list))
+	}
+}
