@@ -1,0 +1,233 @@
+// Package substitute puts placeholders into requests to models, and restores them in answers (D13a). It
+// knows which parts of a document are texts, and package mapping the values of placeholders. It is pure:
+// bytes in, bytes out.
+package substitute
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
+)
+
+// MaxFindings is the number of findings of one request that are kept.
+const MaxFindings = 1000
+
+// Request is a request in which placeholders are in place of what must not leave.
+type Request struct {
+	// Body is the body; it is the one that was given if nothing was found.
+	Body  []byte
+	Found []redact.Finding
+	// Kinds counts what was replaced, by kind (mapping.KindOf).
+	Kinds map[string]int
+	// Uninspected are parts that could not be searched, such as pictures.
+	Uninspected int
+}
+
+// Replace puts placeholders of a session in place of what e finds in the texts of a request's body. binary says
+// that pictures, documents and sound pass without a search. Nothing but texts is changed, except that a
+// registered secret is replaced at every place. The body is not changed.
+//
+// Errors are *holdfast.Error: those of modeltext.ListTexts, and KindRedaction for secrets in parts that must not be
+// changed, with their place.
+func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byte, binary bool) (*Request, error) {
+	texts, err := modeltext.ListTexts(d, body)
+	if err != nil {
+		return nil, err
+	}
+	w := &replacing{engine: e, binary: binary, body: body, texts: texts, session: s}
+	if err := w.replaceAll(); err != nil {
+		return nil, err
+	}
+	return &Request{Body: w.out, Found: w.found, Kinds: w.request.Kinds, Uninspected: w.uninspected}, nil
+}
+
+// replacing is the state of one Replace.
+type replacing struct {
+	engine  *redact.Engine
+	binary  bool // pictures, documents and sound pass
+	body    []byte
+	texts   []modeltext.Text
+	session *mapping.Session
+
+	request     *mapping.Request
+	values      [][]byte // of texts, decoded; of data and of unsearched texts unchanged
+	changed     []bool
+	found       []redact.Finding
+	uninspected int
+	out         []byte
+}
+
+// isSearched reports whether a text of a request is searched.
+func isSearched(k modeltext.TextKind) bool {
+	return k != modeltext.Signed && k != modeltext.Binary
+}
+
+// isString reports whether a JSON value is a string; any other text is a document of its own.
+func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
+
+func (w *replacing) replaceAll() error {
+	w.values, w.changed = make([][]byte, len(w.texts)), make([]bool, len(w.texts))
+	var own [][]byte // what an agent or a person wrote
+	for i, t := range w.texts {
+		w.values[i] = w.body[t.Start:t.End]
+		if isString(w.values[i]) && t.Kind != modeltext.Binary {
+			v, err := jsontext.AppendUnquote(nil, w.values[i])
+			if err != nil {
+				return err
+			}
+			w.values[i] = v
+		}
+		if isSearched(t.Kind) && t.Kind != modeltext.Served {
+			own = append(own, w.values[i])
+		}
+	}
+	w.request = w.session.Begin(own)
+	if err := w.searchTexts(w.engine.WithReplace(w.request.Replace)); err != nil {
+		return err
+	}
+	// What was found at one place goes nowhere else either.
+	if again := w.request.FindAgain(); again != nil {
+		if err := w.searchTexts(again); err != nil {
+			return err
+		}
+	}
+	if err := w.checkFixed(); err != nil {
+		return err
+	}
+	w.spliceTexts()
+	return w.hideRegistered()
+}
+
+// searchTexts has an engine replace what it finds in the texts.
+func (w *replacing) searchTexts(engine *redact.Engine) error {
+	for i, t := range w.texts {
+		if !isSearched(t.Kind) {
+			continue
+		}
+		r, unread, err := engine.Replace(w.values[i])
+		if err != nil {
+			return err
+		}
+		if unread {
+			w.uninspected++
+		}
+		if !r.Found() || bytes.Equal(r.Out, w.values[i]) {
+			continue
+		}
+		w.values[i], w.changed[i] = r.Out, true
+		w.request.Count(r.Findings)
+		w.found = append(w.found, r.Findings[:min(len(r.Findings), max(0, MaxFindings-len(w.found)))]...)
+	}
+	return nil
+}
+
+// checkFixed refuses secrets in parts that must not be changed: signed parts and documents.
+func (w *replacing) checkFixed() error {
+	for i, t := range w.texts {
+		switch t.Kind {
+		case modeltext.Signed:
+			if w.session.IsSigned(sha256.Sum256(w.values[i])) {
+				continue
+			}
+			if rules := w.findIn(w.values[i]); len(rules) > 0 {
+				return refusedAt(t.Path, "a part that the provider signed holds what must not leave: "+strings.Join(rules, ", "),
+					"start a new session: a signed part cannot be changed")
+			}
+		case modeltext.Binary:
+			if w.binary {
+				w.uninspected++
+				continue
+			}
+			if err := w.checkBinary(t, w.values[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findIn returns the rules that find something in a text that cannot be changed. What is a placeholder is not
+// counted.
+func (w *replacing) findIn(value []byte) (rules []string) {
+	probe := func(rule string, text []byte) []byte {
+		if !w.request.IsPlaceholder(text) && !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+		return text
+	}
+	for _, e := range []*redact.Engine{w.engine, w.request.FindAgain()} {
+		if e == nil {
+			continue
+		}
+		if _, _, err := e.WithReplace(probe).Replace(value); err != nil {
+			rules = append(rules, "fault")
+		}
+	}
+	slices.Sort(rules)
+	return rules
+}
+
+// checkBinary searches a picture, a document or sound of a row that does not let them pass by name.
+func (w *replacing) checkBinary(t modeltext.Text, value []byte) error {
+	v, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return err
+	}
+	r, err := w.engine.Body("", v)
+	if err != nil || r.Found() {
+		return refusedAt(t.Path, "a document or picture cannot be searched, or holds what must not leave",
+			"leave it out, or write `binary: allow` in the row to send it without a search")
+	}
+	return nil
+}
+
+func refusedAt(path, why, hint string) error {
+	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/place", Why: path +
+		": " + why, Hint: hint}
+}
+
+// spliceTexts writes the body with the texts that were changed.
+func (w *replacing) spliceTexts() {
+	w.out = w.body
+	if !slices.Contains(w.changed, true) {
+		return
+	}
+	w.out = make([]byte, 0, len(w.body)+len(w.body)/8)
+	at := 0
+	for i, t := range w.texts {
+		if !w.changed[i] {
+			continue
+		}
+		w.out = append(w.out, w.body[at:t.Start]...)
+		if at = t.End; !isString(w.body[t.Start:t.End]) {
+			w.out = append(w.out, w.values[i]...)
+			continue
+		}
+		w.out, _ = jsontext.AppendQuote(w.out, w.values[i])
+	}
+	w.out = append(w.out, w.body[at:]...)
+}
+
+// hideRegistered replaces registered secrets outside of the texts, which nothing else searches.
+func (w *replacing) hideRegistered() error {
+	if !w.engine.HasRegistered(w.out) {
+		return nil
+	}
+	r, _, err := w.engine.Registered().WithReplace(w.request.Replace).Replace(w.out)
+	if err != nil {
+		return err
+	}
+	w.request.Count(r.Findings)
+	w.found = append(w.found, r.Findings...)
+	w.out = r.Out
+	return nil
+}

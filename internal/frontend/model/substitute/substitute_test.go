@@ -1,0 +1,127 @@
+package substitute_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
+)
+
+const registered = "holdfast-own-secret-417"
+
+func newEngine(t *testing.T) *redact.Engine {
+	t.Helper()
+	e, err := redact.New(redact.Options{Masks: redact.Egress, Literals: []holdfast.Secret{holdfast.NewSecret(registered)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newSession() *mapping.Session {
+	return mapping.NewSessions([]byte("key"), time.Now).Find(mapping.Owner{Agent: "a"})
+}
+
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // of a string
+	}
+	return string(b)
+}
+
+// TestReplaceHidesRegisteredSecretsOneWay: what is registered leaves in no part of a request, and comes back in
+// no answer.
+func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
+	s := newSession()
+	body := `{"model":"m","tools":[{"name":"x","description":"` + registered + `"}],"metadata":{"user_id":"` + registered +
+		`"},"messages":[{"role":"user","content":"say ` + registered + `"}]}`
+	r, err := substitute.Replace(newEngine(t), s, dialect.Messages, []byte(body), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(r.Body), "own-secret") || !json.Valid(r.Body) {
+		t.Fatalf("sent: %s", r.Body)
+	}
+	_, after, _ := strings.Cut(string(r.Body), `"say `)
+	placeholder, _, _ := strings.Cut(after, `"`)
+	answer := []byte(`{"content":[{"type":"text","text":` + quote(placeholder) + `}]}`)
+	if out, n := substitute.Restore(s, dialect.Messages, answer); string(out) != string(answer) || n.Restored != 0 {
+		t.Fatalf("restored: %s", out)
+	}
+}
+
+// TestReplaceSearchesPicturesUnlessTheRowLetsThemPass: a picture that holds a token is refused with its place.
+func TestReplaceSearchesPicturesUnlessTheRowLetsThemPass(t *testing.T) {
+	picture := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n" + "ghp_0123456789abcdefghijABCDEFGHIJ012345" +
+		strings.Repeat("\x00", 64)))
+	body := []byte(`{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64",` +
+		`"media_type":"image/png","data":"` + picture + `"}}]}]}`)
+	_, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, false)
+	refused, ok := errors.AsType[*holdfast.Error](err)
+	if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, "messages[0].content[0].source.data") {
+		t.Fatalf("%v", err)
+	}
+	r, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, true)
+	if err != nil || string(r.Body) != string(body) || r.Uninspected != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+// TestRestoreUndoesReplace: a model that repeats what it was sent gives the agent what the agent sent, whatever
+// surrounds the values.
+func TestRestoreUndoesReplace(t *testing.T) {
+	parts := []string{
+		"alice@corp-x.com", "bob.o'brien+x@corp-x.com", "ghp_0123456789abcdefghijABCDEFGHIJ012345", "4111 1111 1111 1111",
+		"password: Maple417!xq\n", "DB_PASSWORD=\"Ma\\\"ple 417\"\n", "AKIAIOSFODNN7EXAMPLE", " and ", "\n\t", "{\"a\":\"", "\"}",
+		"https://user:Maple417xq@db.corp-x.com/x?y=1", "\\u0041", "%20", "é\U0001f600", "'", "\"", "\\",
+		"-----BEGIN RSA PRIVATE KEY-----\n" + strings.Repeat("abcdEFGH01234567\n", 8) + "-----END RSA PRIVATE KEY-----\n",
+	}
+	e, rnd := newEngine(t), rand.New(rand.NewPCG(27, 2))
+	for i := range 400 {
+		var text strings.Builder
+		for range 1 + rnd.IntN(12) {
+			text.WriteString(parts[rnd.IntN(len(parts))])
+		}
+		s := newSession()
+		body := []byte(`{"messages":[{"role":"user","content":` + quote(text.String()) + `}]}`)
+		r, err := substitute.Replace(e, s, dialect.Messages, body, false)
+		if err != nil {
+			t.Fatalf("%q: %v", text.String(), err)
+		}
+		var sent struct{ Messages []struct{ Content string } }
+		if err := json.Unmarshal(r.Body, &sent); err != nil {
+			t.Fatalf("%q: %v: %s", text.String(), err, r.Body)
+		}
+		said := sent.Messages[0].Content
+		answers := map[string]string{
+			fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quote(said)):                                text.String(),
+			fmt.Sprintf(`{"content":[{"type":"tool_use","id":"t","name":"n","input":{"x":%s}}]}`, quote(said)): text.String(),
+		}
+		for answer, want := range answers {
+			out, _ := substitute.Restore(s, dialect.Messages, []byte(answer))
+			var got struct {
+				Content []struct {
+					Text  string
+					Input struct{ X string }
+				}
+			}
+			if err := json.Unmarshal(out, &got); err != nil {
+				t.Fatalf("%d %q: %v: %s", i, text.String(), err, out)
+			}
+			if back := got.Content[0].Text + got.Content[0].Input.X; back != want {
+				t.Fatalf("%d sent %q\n got %q\nwant %q", i, said, back, want)
+			}
+		}
+	}
+}
