@@ -144,6 +144,7 @@ internal/kernel                       twice the time with the detector: what run
 internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some
 internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
 internal/redact/format                reads bytes one by one; the tests of what is shared are those of internal/redact in RACE_PART
+internal/redact/mapping               one lock for each session; the proxy shares them, of which RACE_PART has tests
 internal/redact/memory                one lock, and pages that are never handed out twice
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
@@ -285,6 +286,7 @@ internal/frontend/egress         endure-egress peers-command
 internal/frontend/egress/service  endure-egress endure-daemon
 internal/frontend/mcp            endure-mcp peers-mcp peers-command
 internal/frontend/model/dialect  endure-egress peers-daemon
+internal/frontend/model/modeltext  endure-egress peers-daemon
 internal/kernel                  endure-kernel endure-daemon
 internal/leaf/schema             endure-kernel
 internal/leaf/token              endure-kernel

@@ -25,4 +25,21 @@ type Exchange struct {
 	AnswerUS int64 `json:"answer_us,omitempty"`
 	// Opaque says that nobody looked into it.
 	Opaque bool `json:"opaque,omitempty"`
+	// Placeholders are what was replaced in a request to a model; nil for nothing.
+	Placeholders *Placeholders `json:"placeholders,omitempty"`
+}
+
+// Placeholders count the values of a request to a model that were replaced by placeholders, and those that
+// were restored in the answer (D13a).
+type Placeholders struct {
+	// Replaced is the number of replaced values, Kinds their kinds, sorted: "card", "email", "name",
+	// "personal", "phone" and "secret".
+	Replaced int      `json:"replaced,omitempty"`
+	Kinds    []string `json:"kinds,omitempty"`
+	// Restored counts placeholders of the answer that were restored, Altered those that the model changed and
+	// that were left as they are.
+	Restored int `json:"restored,omitempty"`
+	Altered  int `json:"altered,omitempty"`
+	// Uninspected counts parts of the request that could not be searched, such as pictures.
+	Uninspected int `json:"uninspected,omitempty"`
 }

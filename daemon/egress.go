@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
-// newEgress returns the proxy of this state, which listens nowhere yet.
-func (d *Daemon) newEgress() *service.Service {
+// newEgress returns the proxy of this state, which listens nowhere yet. Placeholders of models are derived under
+// mappingKey.
+func (d *Daemon) newEgress(mappingKey []byte) *service.Service {
 	return service.New(service.Options{
 		Dir: d.Paths.Dir, Kernel: func() service.Kernel { return d.Kernel }, Store: d.store,
 		Table: func() *domain.Table { return d.snapshot().Domains },
@@ -21,6 +22,7 @@ func (d *Daemon) newEgress() *service.Service {
 			return d.mint(id, localTTL)
 		},
 		Tokens: d.tokens, Guest: d.modelGuest, Engine: d.engine, Secrets: d.secrets, Log: d.log,
+		MappingKey: mappingKey,
 	})
 }
 

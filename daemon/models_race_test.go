@@ -133,8 +133,8 @@ func TestModelsAttackedFromOutside(t *testing.T) {
 		status                   int
 		said                     string
 	}{
-		{"two models", "POST", "/anthropic/v1/messages", body(`,"model":"claude-dear"`), 500, "api_error"},
-		{"an escaped second cap", "POST", "/anthropic/v1/messages", body(`,"max_tok\u0065ns":100000`), 500, "api_error"},
+		{"two models", "POST", "/anthropic/v1/messages", body(`,"model":"claude-dear"`), 400, "invalid_request_error"},
+		{"an escaped second cap", "POST", "/anthropic/v1/messages", body(`,"max_tok\u0065ns":100000`), 400, "invalid_request_error"},
 		{"an odd name", "POST", "/anthropic/v1/messages", `{"model":"claude\u202ex","max_tokens":9,"messages":[]}`, 400, "invalid_request_error"},
 		{"no model", "POST", "/openai/v1/chat/completions", `{"messages":[]}`, 400, "invalid_request_error"},
 		{"no JSON", "POST", "/openai/v1/responses", `model=gpt`, 400, "invalid_request_error"},

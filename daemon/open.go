@@ -237,7 +237,11 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	if err != nil {
 		return err
 	}
-	d.egress = d.newEgress()
+	mappings, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast model placeholders v1", sha256.Size)
+	if err != nil {
+		return err
+	}
+	d.egress = d.newEgress(mappings)
 	d.sandboxes = tiers.New(tiers.Options{
 		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
 	})

@@ -79,8 +79,8 @@ type ModelsConfig struct {
 // RedactionConfig is what happens to secrets and personal data in each
 // direction.
 type RedactionConfig struct {
-	Request  string   `yaml:"request" enum:"mask,refuse,off" doc:"mask: redact it; refuse the request; or off; mask if absent"`
-	Response string   `yaml:"response" enum:"mask,refuse,off" doc:"mask: redact it; refuse the answer; or off; mask if absent"`
+	Request  string   `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"placeholder: replace it in the texts of a request to a model, and restore it in the answer; mask: redact it; refuse the request; or off; placeholder in a row of type llm, else mask, if absent"`
+	Response string   `yaml:"response" enum:"restore,mask,refuse,off" doc:"restore: restore placeholders, and change nothing else; mask: redact it; refuse the answer; or off; restore where requests have placeholders, else mask, if absent"`
 	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"what is redacted although only its surroundings tell; nothing if absent"`
 	At       string   `yaml:"-"`
 }

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/aside"
@@ -37,7 +35,7 @@ const (
 // what would be masked, or refusal.RuleBusy.
 func (p *Proxy) readBody(ctx context.Context, d *domain.Domain, r *http.Request) (*body, *holdfast.Error) {
 	share := p.out.memory.NewShare(heldBy(ctx))
-	b := &body{contentType: r.Header.Get("Content-Type"), done: share.Done}
+	b := &body{contentType: r.Header.Get("Content-Type"), share: share, done: share.Done}
 	if r.Body == nil || r.Body == http.NoBody {
 		b.sum = sha256.Sum256(nil)
 		return b, nil
@@ -62,23 +60,36 @@ func (p *Proxy) fill(ctx context.Context, b *body, share *memory.Share, d *domai
 		// tell the upstream of it: the field is ours to write.
 		return undecodable(err)
 	}
-	in, err := coding.Decode(&upTo{r: r.Body, left: most}, list, p.out.memory.NewShare(heldBy(ctx)))
+	in, err := coding.Decode(coding.UpTo(r.Body, most), list, p.out.memory.NewShare(heldBy(ctx)))
 	if err != nil {
 		return bodyError(most, err)
 	}
 	defer in.Close()
-	raw, err := readWhole(in, most, max(r.ContentLength, 0), share)
+	raw, err := coding.ReadWhole(in, most, max(r.ContentLength, 0), share.Grow)
 	if err != nil {
 		return bodyError(most, err)
 	}
 	if ctx.Err() != nil {
 		return bodyError(most, ctx.Err())
 	}
+	b.raw = raw
+	if d.Request == domain.Placeholder {
+		b.masks = func() *holdfast.Error { return p.maskBody(b, d) }
+		return nil
+	}
+	return p.maskBody(b, d)
+}
+
+// maskBody redacts the body as d says.
+func (p *Proxy) maskBody(b *body, d *domain.Domain) *holdfast.Error {
+	most := maxRequest(d)
 	var failed *holdfast.Error
-	b.raw, b.findings, failed = p.cleanRequest(d, b.contentType, raw, share)
+	b.masks = nil
+	b.raw, b.findings, failed = p.cleanRequest(d, b.contentType, b.raw, b.share)
 	if failed == nil && int64(len(b.raw)) > most {
 		failed = tooLarge("redacted request", most)
 	}
+	b.size, b.sum = int64(len(b.raw)), sha256.Sum256(b.raw)
 	return failed
 }
 
@@ -94,53 +105,6 @@ func maxResponse(d *domain.Domain) int64 {
 		return d.MaxResponse
 	}
 	return domain.DefaultMaxResponse
-}
-
-// upTo is an error where more than left bytes come.
-type upTo struct {
-	r    io.Reader
-	left int64
-}
-
-func (u *upTo) Read(p []byte) (int, error) {
-	if int64(len(p)) > u.left+1 {
-		p = p[:u.left+1]
-	}
-	n, err := u.r.Read(p)
-	if u.left -= int64(n); u.left < 0 {
-		return 0, coding.ErrTooLarge
-	}
-	return n, err
-}
-
-// readWhole reads r to its end, at most most bytes, and takes memory as it goes.
-// expected is how many are announced, 0 for unknown.
-func readWhole(r io.Reader, most, expected int64, share *memory.Share) ([]byte, error) {
-	r = &upTo{r: r, left: most}
-	var buf []byte
-	if expected > 0 && expected < 64<<10 {
-		buf = make([]byte, 0, expected+1)
-	}
-	for {
-		if len(buf) == cap(buf) {
-			size := max(2*cap(buf), 4<<10)
-			if !share.Grow(int64(size)) {
-				return nil, coding.ErrNoMemory
-			}
-			buf = append(make([]byte, 0, size), buf...)
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err == io.EOF {
-			if !share.Grow(int64(cap(buf))) {
-				return nil, coding.ErrNoMemory
-			}
-			return buf, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 }
 
 // cleanRequest redacts a request's body as d says.
@@ -163,12 +127,12 @@ func (p *Proxy) bodyBy(c cleaner.Cleaner, d *domain.Domain, mode domain.Redactio
 	}
 	var r redact.Result
 	err := p.within(len(raw), func() (err error) {
-		if d.Binary && isPackets(contentType, raw) {
+		if d.Binary && coding.IsPackets(contentType, raw) {
 			r, err = passBinary(c, raw)
 			return err
 		}
 		r, err = c.Body(contentType, raw)
-		if err != nil && d.Binary && isBinary(raw) && unscannable(err) {
+		if err != nil && d.Binary && coding.IsBinary(raw) && unscannable(err) {
 			r, err = passBinary(c, raw)
 		}
 		return err
@@ -194,10 +158,6 @@ func passBinary(c cleaner.Cleaner, raw []byte) (redact.Result, error) {
 	}
 	return redact.Result{Out: raw}, nil
 }
-
-// isBinary says whether b is no text in UTF-8: what a row that allows binary
-// bodies lets pass. Text that cannot be read is refused there too.
-func isBinary(b []byte) bool { return bytes.IndexByte(b, 0) >= 0 || !utf8.Valid(b) }
 
 func unscannable(err error) bool {
 	var e *holdfast.Error

@@ -2,16 +2,17 @@ package egress
 
 import (
 	"bytes"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
+	"io"
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
 // maxPlaces bounds the texts of one answer that are followed at a time.
@@ -29,19 +30,22 @@ func flush(w http.ResponseWriter) error { return http.NewResponseController(w).F
 // read makes an event of a block and puts it into the queue. A block without
 // data, a comment that keeps the connection awake, goes on at once.
 func (e *events) read(block []byte) error {
-	ev := &event{}
+	ev := &pieces.Event{}
 	data, has := e.split(ev, block)
 	if !has {
-		if len(e.queue) == 0 && !e.gate || e.frame == frames.Events && isComment(block) {
-			e.out = append(e.out, ev.head...)
+		if len(e.queue) == 0 && !e.gate || e.frame == frames.Events && frames.IsComment(block) {
+			e.out = append(e.out, ev.Head...)
 			return nil
 		}
-		ev.lines = false
+		ev.Lines = false
 		e.push(ev)
 		return nil
 	}
 	if e.frame == frames.Events && !e.meter(data) {
 		return nil
+	}
+	if e.a.mode == domain.Restore {
+		return e.restoreEvent(ev, data)
 	}
 	share := e.a.p.out.memory.NewShare(heldBy(e.a.ctx))
 	defer share.Done()
@@ -56,7 +60,7 @@ func (e *events) read(block []byte) error {
 		return redactionFailed(err)
 	}
 	e.a.found(clean.Findings)
-	ev.doc = bytes.Clone(clean.Out)
+	ev.Doc = bytes.Clone(clean.Out)
 	defer e.reading.Done()
 	if err := e.follow(ev, data); err != nil {
 		return err
@@ -65,69 +69,39 @@ func (e *events) read(block []byte) error {
 	return nil
 }
 
-func (e *events) push(ev *event) {
-	ev.gated, ev.came = e.gate, time.Now()
+func (e *events) push(ev *pieces.Event) {
+	ev.Gated, ev.Came = e.gate, time.Now()
 	e.queue = append(e.queue, ev)
-	e.held += ev.size()
+	e.held += ev.Size()
 }
 
 // split takes the data out of a block; the rest, redacted, becomes the event's
 // head.
-func (e *events) split(ev *event, block []byte) (data []byte, has bool) {
+func (e *events) split(ev *pieces.Event, block []byte) (data []byte, has bool) {
 	if e.frame == frames.Lines {
 		line := bytes.TrimRight(block, "\r\n")
-		ev.tail = bytes.Clone(block[len(line):])
+		ev.Tail = bytes.Clone(block[len(line):])
 		if len(line) > 0 && line[0] == 0x1e {
-			ev.head, line = []byte{0x1e}, line[1:]
+			ev.Head, line = []byte{0x1e}, line[1:]
 		}
 		if len(line) == 0 {
-			ev.head = append(ev.head, ev.tail...)
-			ev.tail = nil
+			ev.Head = append(ev.Head, ev.Tail...)
+			ev.Tail = nil
 			return nil, false
 		}
 		return line, true
 	}
-	ev.lines = true
-	blank := false
-	for len(block) > 0 {
-		n := bytes.IndexAny(block, "\r\n")
-		line := block
-		if n < 0 {
-			block = nil
-		} else {
-			line = block[:n]
-			cr := block[n] == '\r'
-			if block = block[n+1:]; cr && len(block) > 0 && block[0] == '\n' {
-				block = block[1:]
-			}
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		switch {
-		case len(line) == 0:
-			blank = true
-		case string(name) == "data":
-			if has {
-				data = append(data, '\n')
-			}
-			data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
-		default:
-			e.named(name)
-			ev.head = append(append(ev.head, e.field(line)...), '\n')
-		}
-	}
-	if blank {
-		ev.tail = []byte("\n")
-	}
-	if !has {
-		ev.head = append(ev.head, ev.tail...)
-		ev.tail = nil
-	}
+	ev.Lines = true
+	ev.Head, data, ev.Tail, has = frames.Split(block, func(name, line []byte) []byte {
+		e.named(name)
+		return e.field(line)
+	})
 	return data, has
 }
 
 // field is a line that is no data, redacted. Mostly it is the one before.
 func (e *events) field(line []byte) []byte {
-	if bytes.Equal(line, e.plain) {
+	if bytes.Equal(line, e.plain) || e.a.mode == domain.Restore {
 		return line
 	}
 	r := e.a.c.Text(line)
@@ -138,22 +112,12 @@ func (e *events) field(line []byte) []byte {
 	return r.Out
 }
 
-// isComment says whether a block has only comments.
-func isComment(block []byte) bool {
-	for line := range bytes.Lines(block) {
-		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 && line[0] != ':' {
-			return false
-		}
-	}
-	return true
-}
-
 // follow finds the pieces of longer texts in the event and gives each to its
 // text.
-func (e *events) follow(ev *event, raw []byte) error {
-	after, index := e.reading.Of(ev.doc)
+func (e *events) follow(ev *pieces.Event, raw []byte) error {
+	after, index := e.reading.Of(ev.Doc)
 	before := after
-	if !bytes.Equal(raw, ev.doc) {
+	if !bytes.Equal(raw, ev.Doc) {
 		var other frames.Pieces
 		if was, i := other.Of(raw); len(was) == len(after) {
 			before, index = was, i
@@ -163,21 +127,25 @@ func (e *events) follow(ev *event, raw []byte) error {
 		e.key = append(append(e.key[:0], before[i].Key...), index...)
 		if !after[i].Follows {
 			if e.across(e.key, before[i].Text) {
-				ev.slots = append(ev.slots, &slot{start: after[i].Start, end: after[i].End, quoted: true, text: []byte("[secret]"), done: true})
+				ev.Slots = append(ev.Slots, pieces.NewFilledSlot(after[i].Start, after[i].End, true, []byte(
+					"[secret]")))
 			}
 			continue
 		}
-		s, text := &slot{start: after[i].Start, end: after[i].End, quoted: after[i].Quoted}, before[i].Text
+		s, text := pieces.NewSlot(after[i].Start, after[i].End, after[i].Quoted), before[i].Text
 		if !bytes.Equal(before[i].Text, after[i].Text) && !bytes.Equal(e.a.c.Text(before[i].Text).Out, after[i].Text) {
 			text = after[i].Text // what was found there was wrapped, or named, and a text is not opened
 		}
-		if err := e.place(e.key).put(s, text); err != nil {
+		if err := e.place(e.key, e.clean).Put(s, text); err != nil {
 			return err
 		}
-		ev.slots = append(ev.slots, s)
+		ev.Slots = append(ev.Slots, s)
 	}
 	return nil
 }
+
+// clean opens a text that is redacted.
+func (e *events) clean(w io.Writer) pieces.Stream { return e.a.c.Stream(w) }
 
 // across says whether a string, put behind those that stood at its place in the
 // events before, goes on with a secret. Where that began nobody knows: it is read
@@ -205,7 +173,7 @@ func (e *events) across(key, text []byte) bool {
 
 // place returns the text of that key. Where there are too many, the one that
 // had no piece for the longest time ends.
-func (e *events) place(key []byte) *place {
+func (e *events) place(key []byte, open func(io.Writer) pieces.Stream) *place {
 	e.tick++
 	if p := e.places[string(key)]; p != nil {
 		p.used = e.tick
@@ -218,90 +186,29 @@ func (e *events) place(key []byte) *place {
 				oldest, least = k, p.used
 			}
 		}
-		p := e.places[oldest]
-		_ = p.s.Close() // what it writes is clean also when it fails
-		p.settle()
-		e.a.found(p.s.Findings())
-		delete(e.places, oldest)
+		e.endPlace(oldest)
 	}
-	p := &place{used: e.tick}
-	p.s = e.a.c.Stream(&p.out)
+	p := &place{pieces.NewText(open), e.tick}
 	e.places[string(key)] = p
 	return p
 }
 
-// put gives a piece to the text.
-func (p *place) put(s *slot, text []byte) error {
-	s.from, s.to = p.in, p.in+len(text)
-	p.in = s.to
-	p.waiting = append(p.waiting, s)
-	_, err := p.s.Write(text)
-	p.settle()
-	return err
+// endPlace ends the text of a key and releases all that was held.
+func (e *events) endPlace(key string) {
+	p := e.places[key]
+	if p == nil {
+		return
+	}
+	_ = p.Close() // what it writes is clean also when it fails
+	e.leavePlace(p)
+	delete(e.places, key)
 }
 
-// settle gives what came out to the pieces that it came of: of a mask over two
-// pieces, to the first. Those that have been judged to their ends are done.
-func (p *place) settle() {
-	before := p.judged
-	p.judged = max(before, p.in-p.s.Held())
-	for len(p.waiting) > 0 {
-		s := p.waiting[0]
-		n := p.out.Len()
-		if len(p.waiting) > 1 && p.waiting[1].from < p.judged {
-			n = p.share(n, before, s)
-		}
-		s.give(p, n)
-		if s.to > p.judged {
-			return
-		}
-		s.done = true
-		p.waiting = p.waiting[1:]
+// leavePlace notes what was found in a text that ends.
+func (e *events) leavePlace(p *place) {
+	if r, ok := p.Stream().(*mapping.Restorer); ok {
+		e.a.model.mapped.addCounts(r.Counts())
+		return
 	}
-	p.waiting = nil
-}
-
-// share is how many of the n bytes that came of [before, judged) are s's, where
-// they are also others': a mask is as long as it likes, so it is counted from the
-// side on which there is none.
-func (p *place) share(n, before int, s *slot) int {
-	for _, f := range p.s.Findings() {
-		if f.Offset < p.judged && f.Offset+f.Length > s.to {
-			return min(n, max(0, s.to-max(before, s.from)))
-		}
-	}
-	return min(n, max(0, n-(p.judged-s.to)))
-}
-
-// give moves n bytes that came out to the slot, and as many as end the character
-// that the last of them belongs to; one whose end has not come stays.
-func (s *slot) give(p *place, n int) {
-	b := p.out.Bytes()
-	for n < len(b) && !utf8.RuneStart(b[n]) {
-		n++
-	}
-	for k := 1; k <= utf8.UTFMax && k <= n && n == len(b); k++ {
-		if c := b[n-k]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[n-k:n]) && p.s.Held() > 0 {
-				n -= k
-			}
-			break
-		}
-	}
-	s.text = append(s.text, p.out.Next(n)...)
-}
-
-// written is the slot's text as it stands in the event.
-func (s *slot) written(doc []byte) []byte {
-	if !s.quoted {
-		return s.text
-	}
-	if bytes.Equal(doc[s.start+1:s.end-1], s.text) && bytes.IndexByte(s.text, '\\') < 0 {
-		return doc[s.start:s.end]
-	}
-	if was, err := jsontext.AppendUnquote(nil, doc[s.start:s.end]); err == nil && bytes.Equal(was, s.text) {
-		return doc[s.start:s.end]
-	}
-	q, _ := jsontext.AppendQuote(nil, s.text)
-	return q
+	e.a.found(p.Stream().Findings())
 }

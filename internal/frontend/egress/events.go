@@ -1,13 +1,15 @@
 package egress
 
 import (
-	"bytes"
 	"context"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
+	"hash"
 	"io"
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -31,6 +33,11 @@ const (
 // second half is.
 func (a *answer) events(ctx context.Context, in io.Reader, f frames.Frame) error {
 	a.flush = true
+	if a.mode == domain.Restore {
+		if told := a.model.mapped.buildHeader(); told != "" {
+			a.header[refusal.HeaderRedacted] = []string{told}
+		}
+	}
 	e := &events{a: a, frame: f, places: map[string]*place{}, tails: map[string][][]byte{}}
 	if w, ok := a.w.(*patientWriter); ok {
 		w.takeOver()
@@ -73,7 +80,7 @@ type events struct {
 	mu     sync.Mutex
 	places map[string]*place
 	tails  map[string][][]byte // the ends of the last other strings, by their place
-	queue  []*event
+	queue  []*pieces.Event
 	held   int    // bytes of the queue
 	out    []byte // what may go, and has not been written yet
 	tick   int
@@ -83,39 +90,19 @@ type events struct {
 	gate   bool // a call of a tool waits to be judged
 	err    error
 
+	signed map[string]hash.Hash // of what the provider signs, as far as it came, by its text's key
+
+	pieces *modeltext.PieceReader // of an answer whose placeholders are restored
+
 	reading frames.Pieces
 	plain   []byte // the last field beside data in which nothing was found
 	key     []byte // of the place in hand
 }
 
-// place is one text that comes in pieces: where it stands in the events, and
-// what of it may not go on yet.
+// place is one text that comes in pieces, and when its last piece came.
 type place struct {
-	s       *cleaner.Stream
-	out     bytes.Buffer // what came out and belongs to no slot yet
-	in      int          // how much of the text has come
-	judged  int          // up to where it has come out, or been masked
-	waiting []*slot      // the pieces whose ends have not been judged, in order
-	used    int
-}
-
-// event is one event on its way. head is what stands before its data, tail what
-// stands behind it; doc is the data, but for the slots.
-type event struct {
-	head, doc, tail []byte
-	slots           []*slot
-	lines           bool // doc is to be written as data lines
-	gated           bool // it waits for the rules
-	came            time.Time
-}
-
-// slot is a piece of a place's text within an event's data.
-type slot struct {
-	start, end int // in doc
-	from, to   int // in the place's text
-	text       []byte
-	quoted     bool
-	done       bool // nothing more can come for it
+	*pieces.Text
+	used int
 }
 
 // aside takes a block, and those behind it that have come already, in a goroutine
@@ -138,6 +125,9 @@ func (e *events) take(block []byte) error {
 	defer e.mu.Unlock()
 	if e.err != nil {
 		return e.err
+	}
+	if e.a.mode == domain.Restore {
+		e.a.keepText(block)
 	}
 	if err := e.read(block); err != nil {
 		e.err = err
@@ -175,7 +165,7 @@ func (e *events) left() time.Duration {
 	if e.a.p.out.patience > 0 {
 		limit = e.a.p.out.patience
 	}
-	return limit - time.Since(e.queue[0].came)
+	return limit - time.Since(e.queue[0].Came)
 }
 
 // quiet is the end of the wait, if the event that is first now has waited so long:
@@ -193,13 +183,13 @@ func (e *events) quiet() {
 		return
 	}
 	for _, p := range e.places {
-		if len(p.waiting) == 0 {
+		if !p.Waits() {
 			continue
 		}
-		if e.err = p.s.Yield(); e.err != nil {
+		if e.err = p.Stream().Yield(); e.err != nil {
 			break
 		}
-		p.settle()
+		p.Settle()
 	}
 	if e.err == nil {
 		e.err = e.release(false)
@@ -244,7 +234,7 @@ func (e *events) leave(err error) error {
 		e.timer.Stop()
 	}
 	for _, p := range e.places {
-		e.a.found(p.s.Findings())
+		e.leavePlace(p)
 	}
 	if failed := e.send(); err == nil {
 		err = failed
@@ -260,10 +250,9 @@ func (e *events) end() error {
 		return e.err
 	}
 	for _, p := range e.places {
-		if err := p.s.Close(); err != nil {
+		if err := p.Close(); err != nil {
 			return err
 		}
-		p.settle()
 	}
 	return e.release(true)
 }
@@ -287,18 +276,18 @@ func (e *events) release(all bool) error {
 	}
 	for len(e.queue) > 0 {
 		next := e.queue[0]
-		if next.gated && !free {
+		if next.Gated && !free {
 			return nil
 		}
-		for _, s := range next.slots {
-			if !all && !s.done {
+		for _, s := range next.Slots {
+			if !all && !s.Done() {
 				return nil
 			}
 		}
 		e.queue[0] = nil
 		e.queue = e.queue[1:]
-		e.held -= next.size()
-		if e.out = next.append(e.out); len(e.out) >= pieceSize {
+		e.held -= next.Size()
+		if e.out = next.Append(e.out); len(e.out) >= pieceSize {
 			if err := e.send(); err != nil {
 				return err
 			}
@@ -310,41 +299,17 @@ func (e *events) release(all bool) error {
 
 // refused is the error of a domain that takes no answer with a finding.
 func (e *events) refused() error {
-	if e.a.d.Response != domain.Refuse {
+	if e.a.mode != domain.Refuse {
 		return nil
 	}
 	list := e.a.got.findings
 	for _, p := range e.places {
-		list = append(list[:len(list):len(list)], p.s.Findings()...)
+		list = append(list[:len(list):len(list)], p.Stream().Findings()...)
 	}
 	if len(list) == 0 {
 		return nil
 	}
 	return foundRefused(e.a.d, "the answer", list)
-}
-
-func (n *event) size() int { return len(n.head) + len(n.doc) + len(n.tail) }
-
-// append adds the event as the client gets it.
-func (n *event) append(out []byte) []byte {
-	out = append(out, n.head...)
-	doc := n.doc
-	if len(n.slots) > 0 {
-		doc = make([]byte, 0, len(n.doc)+16)
-		at := 0
-		for _, s := range n.slots {
-			doc = append(append(doc, n.doc[at:s.start]...), s.written(n.doc)...)
-			at = s.end
-		}
-		doc = append(doc, n.doc[at:]...)
-	}
-	if !n.lines {
-		return append(append(out, doc...), n.tail...)
-	}
-	for line := range bytes.SplitSeq(doc, []byte("\n")) {
-		out = append(append(append(out, "data: "...), line...), '\n')
-	}
-	return append(out, n.tail...)
 }
 
 // flushNow sends the header, so that a client knows that the stream is open.

@@ -350,10 +350,10 @@ func TestEgress_OnlyALullLetsAWordGo(t *testing.T) {
 	if err := e.take([]byte(strings.Replace(delta("It ends"), `"index":0`, `"index":1`, 1))); err != nil {
 		t.Fatal(err)
 	}
-	e.queue[0].came = time.Now().Add(-2 * time.Hour)
+	e.queue[0].Came = time.Now().Add(-2 * time.Hour)
 	e.quiet()
 	for _, p := range e.places {
-		if n := p.s.Held(); n != 0 && n != len("Bye") { // which stands beside a mask
+		if n := p.Stream().Held(); n != 0 && n != len("Bye") { // which stands beside a mask
 			t.Errorf("%d bytes are held behind a lull", n)
 		}
 	}

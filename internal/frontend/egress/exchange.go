@@ -130,6 +130,11 @@ func (x *exchange) prepare() *holdfast.Error {
 	if err := x.readModel(); err != nil {
 		return err
 	}
+	if x.body.masks != nil {
+		if err := x.body.masks(); err != nil {
+			return err
+		}
+	}
 	header, found, err := x.p.outgoing(x.domain, x.r.Header)
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func (e *events) pass(all bool) (bool, error) {
 
 // bounds are how much may wait.
 func (e *events) bounds() (events, size int) {
-	if e.gate {
+	if e.gate || e.a.mode == domain.Restore { // a private key may come in a thousand pieces
 		return maxGated, maxGatedBytes
 	}
 	return maxQueue, maxQueued

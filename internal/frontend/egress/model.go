@@ -20,6 +20,8 @@ type model struct {
 	bound dialect.Bound
 	did   dialect.Amended
 	meter *dialect.Meter // nil until an answer has begun
+	// mapped is what was replaced in the request; nil if the row has no placeholders.
+	mapped *mapped
 	// uncounted says that the row lets it pass although nobody can say what it costs.
 	uncounted bool
 	// judge asks the rules on outputs of what has come so far, where the answer goes
@@ -46,6 +48,10 @@ func (x *exchange) readModel() *holdfast.Error {
 	if format == dialect.Unknown {
 		return x.unmetered(path)
 	}
+	mapped, failed := x.replaceTexts(format)
+	if failed != nil {
+		return failed
+	}
 	req, err := dialect.Parse(format, x.body.raw)
 	if err != nil {
 		return asLetter(err)
@@ -55,7 +61,7 @@ func (x *exchange) readModel() *holdfast.Error {
 	if err != nil {
 		return asLetter(err)
 	}
-	x.model = &model{req: req, bound: bound}
+	x.model = &model{req: req, bound: bound, mapped: mapped}
 	raw, did := req.Amend(x.body.raw, limits)
 	x.model.did = did
 	if int64(len(raw)) > maxRequest(d) {

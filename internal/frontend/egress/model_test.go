@@ -29,6 +29,15 @@ func modelRows(tls, _ uint16) []domain.Domain {
 	}
 }
 
+// maskRows are modelRows that mask in both directions.
+func maskRows(tls, plain uint16) []domain.Domain {
+	rows := modelRows(tls, plain)
+	for i := range rows {
+		rows[i].Request, rows[i].Response = domain.Mask, domain.Mask
+	}
+	return rows
+}
+
 // modelPrices prices one model of each: a token of input costs 1, of output 10.
 func modelPrices(p *kernel.Policy) {
 	m := budget.ModelPrice{Input: 1_000_000, Output: 10_000_000}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -40,17 +41,6 @@ type payloadBody struct {
 }
 
 const maxText = 4 << 10
-
-// volatile says whether a header field changes between two attempts at one
-// thing. It is redacted and sent, and no part of what is judged.
-func volatile(name string) bool {
-	switch http.CanonicalHeaderKey(name) {
-	case "Baggage", "Date", "Idempotency-Key", "Sec-Websocket-Key", "Sentry-Trace", "Traceparent", "Tracestate", "X-Amzn-Trace-Id",
-		"X-Client-Request-Id", "X-Correlation-Id", "X-Request-Id", "X-Stainless-Read-Timeout", "X-Stainless-Retry-Count", "X-Stainless-Timeout":
-		return true
-	}
-	return false
-}
 
 // request is the crossing that x asks for.
 func (x *exchange) request() holdfast.Request {
@@ -102,7 +92,7 @@ func (x *exchange) consumes() map[holdfast.Resource]int64 {
 func (x *exchange) payload() []byte {
 	o := x.ask.Origin
 	p := payload{Method: printable(x.ask.Method), Scheme: "http", Host: o.Host.String(), Port: o.Port, Upgrade: x.ask.Upgrade,
-		Inspected: x.domain == nil || x.domain.Inspect != domain.Opaque, Headers: judged(x.header)}
+		Inspected: x.domain == nil || x.domain.Inspect != domain.Opaque, Headers: headerfield.SelectStable(x.header)}
 	if o.TLS {
 		p.Scheme = "https"
 	}
@@ -131,21 +121,6 @@ func (x *exchange) high() bool {
 		method = ""
 	}
 	return x.domain.RiskOf(method) == holdfast.High
-}
-
-func judged(h http.Header) map[string][]string {
-	out := make(map[string][]string, len(h))
-	for name, values := range h {
-		if volatile(name) {
-			continue
-		}
-		clean := make([]string, len(values))
-		for i, v := range values {
-			clean[i] = strings.ToValidUTF8(v, "\uFFFD")
-		}
-		out[strings.ToLower(name)] = clean
-	}
-	return out
 }
 
 // firstText is the beginning of a text, whole characters of it; "" of what is
@@ -233,10 +208,11 @@ func (x *exchange) output() holdfast.Output {
 	r := result{Exchange: x.told(), SHA256: hex.EncodeToString(a.sum[:]), Type: a.contentType, Text: a.text}
 	r.RedactUS, r.GatesUS, r.AnswerUS = x.took.redact.Microseconds(), x.took.gates.Microseconds(), x.took.answer.Microseconds()
 	r.Status, r.Received, r.Sent = a.status, a.bytes, x.body.size+a.sent
-	if x.held != nil && utf8.Valid(x.held.body.Bytes()) {
+	if x.held != nil && !a.restored && utf8.Valid(x.held.body.Bytes()) {
 		r.Text = x.held.body.String()
 	}
 	r.Model = x.modelAnswer(x.masked)
+	r.Placeholders = x.model.countPlaceholders()
 	out := holdfast.Output{Used: x.used(), Model: x.model.took()}
 	out.Body, _ = json.Marshal(r) // of strings and numbers: it cannot fail
 	if a.status >= 400 {

@@ -19,6 +19,7 @@ package egress
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -32,6 +33,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
 // Kernel is what the proxy needs of the kernel. Cross is the only way to send.
@@ -42,6 +44,8 @@ type Kernel interface {
 	// Withholds says whether what comes back must be judged before any of it
 	// is given to the client.
 	Withholds(boundary string) bool
+	// Asker returns who asks by a token.
+	Asker(ctx context.Context, token holdfast.Secret) (holdfast.Identity, holdfast.Level, error)
 	// TurnedAway counts n requests or connections of token's agent that were
 	// turned away before a crossing was made of them.
 	TurnedAway(ctx context.Context, token holdfast.Secret, n int)
@@ -72,6 +76,8 @@ type Config struct {
 	// recorded of a request to no domain, which is nil; nil, or an
 	// engine that is not ready, refuses.
 	Engine func(d *domain.Domain) *redact.Engine
+	// Mappings keeps the values of placeholders; nil makes one whose placeholders end with the proxy.
+	Mappings *mapping.Sessions
 	// Authority signs the certificates that the proxy shows inside.
 	Authority *authority.Authority
 	// Credential is the tenant's credential for a domain, asked after the
@@ -135,6 +141,8 @@ type Proxy struct {
 	pieces  wire.Lender
 	inside  *tls.Config
 	out     outbound
+	// mappings keeps the values of placeholders of models.
+	mappings *mapping.Sessions
 
 	mu      sync.Mutex
 	closed  bool              // guarded by mu
@@ -172,6 +180,9 @@ func New(c Config) (*Proxy, error) {
 	}
 	c.Limits = c.Limits.orDefault()
 	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, owners: map[string]*owner{}, pending: make(chan struct{}, maxPending), inside: insideTLS()}
+	if p.mappings = c.Mappings; p.mappings == nil {
+		p.mappings = mapping.NewSessions([]byte(rand.Text()), c.Now)
+	}
 	p.out.start(p)
 	return p, nil
 }

@@ -44,7 +44,9 @@ const (
 // m is what is asked of a model, which meters the answer; nil where none is.
 func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model) (relayed, error) {
 	defer resp.Body.Close()
-	a := &answer{ctx: ctx, p: p, d: d, w: w, resp: resp, model: m, hash: sha256.New(), most: maxResponse(d)}
+	a := &answer{ctx: ctx, p: p, d: d, mode: responseOf(d, m), w: w, resp: resp, model: m, hash: sha256.New(),
+		most: maxResponse(d)}
+	a.got.restored = a.mode == domain.Restore
 	a.got.status, a.got.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
 	m.begin(a.got.status, a.got.contentType)
 	relay := a.relay
@@ -87,6 +89,7 @@ type answer struct {
 	w    http.ResponseWriter
 	resp *http.Response
 	c    cleaner.Cleaner
+	mode domain.Redaction // what happens to this answer
 
 	model *model // nil where none was asked
 
@@ -127,7 +130,7 @@ func (a *answer) open() error {
 		sent = sentCredential(a.d, a.resp.Request.Header)
 		a.secret = []byte(sent)
 	}
-	if a.d.Response != domain.Off {
+	if a.isRedacted() {
 		var failed *holdfast.Error
 		if a.c, failed = a.p.answerCleaner(a.d, sent); failed != nil {
 			return failed
@@ -137,12 +140,13 @@ func (a *answer) open() error {
 	kept, cookies := make(http.Header, len(a.resp.Header)), []string(nil)
 	for name, values := range a.resp.Header {
 		switch key := textproto.CanonicalMIMEHeaderKey(name); {
-		case headerfield.ConnectionOnly(name, named), key == "Accept-Ranges", key == refusal.HeaderCrossing, sent != "" && holdsFold(name, sent):
+		case headerfield.ConnectionOnly(name, named), key == "Accept-Ranges", key == refusal.HeaderCrossing,
+			key == refusal.HeaderRedacted, sent != "" && holdsFold(name, sent):
 		case key == "Set-Cookie", key == "Set-Cookie2":
 			if a.d.AgentCredentials {
 				cookies = append(cookies, values...)
 			}
-		case sent != "" && strings.Contains(strings.Join(values, "\n"), sent) && a.d.Response == domain.Off:
+		case sent != "" && strings.Contains(strings.Join(values, "\n"), sent) && !a.isRedacted():
 			// Nothing masks it there.
 		case key == "Content-Type":
 			kept[key] = values[:1] // the one that was judged
@@ -150,8 +154,8 @@ func (a *answer) open() error {
 			kept[name] = values
 		}
 	}
-	if a.d.Response != domain.Off {
-		found, failed := a.p.headerBy(a.c, a.d, a.d.Response, &kept)
+	if a.isRedacted() {
+		found, failed := a.p.headerBy(a.c, a.d, a.mode, &kept)
 		if failed != nil {
 			return failed
 		}
@@ -163,6 +167,9 @@ func (a *answer) open() error {
 	a.header = kept
 	return nil
 }
+
+// isRedacted reports whether what is found in the answer is masked or refused.
+func (a *answer) isRedacted() bool { return a.mode != domain.Off && a.mode != domain.Restore }
 
 // holdsFold says whether a field's name holds what, in any case: names are read
 // in all, so that an engine that tells them apart would miss it.
@@ -203,8 +210,8 @@ func (a *answer) Write(b []byte) (int, error) {
 	n, err := a.w.Write(b)
 	a.got.bytes += int64(n)
 	a.hash.Write(b[:n])
-	if room := maxText - len(a.text); room > 0 && !a.binary {
-		a.text = append(a.text, b[:min(n, room)]...)
+	if !a.binary && a.mode != domain.Restore {
+		a.keepText(b[:n])
 	}
 	if err == nil && a.flush {
 		err = http.NewResponseController(a.w).Flush()

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
@@ -20,12 +18,12 @@ const pieceSize = 32 << 10
 
 // body gives the answer's body to the client in the way that its kind asks for.
 func (a *answer) body(ctx context.Context) error {
-	if a.d.Response == domain.Off {
+	if a.mode == domain.Off {
 		return a.asSent()
 	}
 	list, err := coding.Parse(a.resp.Header["Content-Encoding"])
 	if err != nil {
-		if a.d.Binary && len(a.secret) == 0 { // else the credential could stand in it
+		if a.d.Binary && len(a.secret) == 0 && a.mode != domain.Restore { // else the credential could stand in it
 			return a.unread(a.resp.Body, a.resp.Header["Content-Encoding"])
 		}
 		return upstreamLied(a.resp, "an encoding that is not known, though it was asked for none", err)
@@ -35,7 +33,7 @@ func (a *answer) body(ctx context.Context) error {
 		return a.readError(err)
 	}
 	defer in.Close()
-	var capped io.Reader = &upTo{r: in, left: a.most}
+	var capped io.Reader = coding.UpTo(in, a.most)
 	kind, params := coding.MediaKind(a.got.contentType)
 	length := a.resp.ContentLength
 	if len(list) > 0 {
@@ -45,45 +43,17 @@ func (a *answer) body(ctx context.Context) error {
 	case kind == "text/event-stream":
 		return a.events(ctx, capped, frames.Events)
 	}
+	if a.mode == domain.Restore {
+		return a.restoreBody(capped, length)
+	}
 	capped = a.model.read(capped)
 	switch {
 	case coding.IsLines(kind):
 		return a.events(ctx, capped, frames.Lines)
-	case length >= 0 && length <= maxWhole, length < 0 && isDocument(kind):
+	case length >= 0 && length <= maxWhole, length < 0 && coding.IsDocument(kind):
 		return a.whole(capped, max(length, 0))
 	}
 	return a.pieces(capped, kind, params, length)
-}
-
-// isDocument says whether a kind must be read as one document to be read right.
-func isDocument(kind string) bool {
-	return kind == "application/json" || strings.HasSuffix(kind, "+json") ||
-		kind == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "multipart/")
-}
-
-// isTextual says whether a kind is written in characters.
-func isTextual(kind string) bool {
-	if strings.HasPrefix(kind, "text/") || isDocument(kind) || strings.HasSuffix(kind, "+xml") {
-		return true
-	}
-	switch kind {
-	case "application/xml", "application/javascript", "application/x-javascript", "application/ecmascript", "application/graphql", "application/yaml",
-		"application/x-yaml", "application/toml", "application/sql", "application/x-sh", "application/rtf":
-		return true
-	}
-	return false
-}
-
-// readableSet says whether ASCII stands as ASCII in a character set, so that a
-// stream sees it.
-func readableSet(name string) bool {
-	name = strings.ToLower(name)
-	for _, head := range [...]string{"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-", "windows-125"} {
-		if strings.HasPrefix(name, head) {
-			return true
-		}
-	}
-	return name == ""
 }
 
 // whole reads an answer to its end and redacts it as one document. What turns
@@ -91,7 +61,7 @@ func readableSet(name string) bool {
 func (a *answer) whole(in io.Reader, length int64) error {
 	share := a.p.out.memory.NewShare(heldBy(a.ctx))
 	defer share.Done()
-	raw, err := readWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share)
+	raw, err := coding.ReadWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share.Grow)
 	if err != nil {
 		return a.readError(err)
 	}
@@ -99,15 +69,15 @@ func (a *answer) whole(in io.Reader, length int64) error {
 		kind, params := coding.MediaKind(a.got.contentType)
 		return a.pieces(io.MultiReader(bytes.NewReader(raw), in), kind, params, -1)
 	}
-	out, found, failed := a.p.bodyBy(a.c, a.d, a.d.Response, a.got.contentType, raw, share)
+	out, found, failed := a.p.bodyBy(a.c, a.d, a.mode, a.got.contentType, raw, share)
 	if failed != nil {
-		if unscannable(failed) && isBinary(raw) {
+		if unscannable(failed) && coding.IsBinary(raw) {
 			return a.binaryRefused()
 		}
 		return failed
 	}
 	a.found(found)
-	a.binary = isBinary(out) || a.d.Binary && isPackets(a.got.contentType, out)
+	a.binary = coding.IsBinary(out) || a.d.Binary && coding.IsPackets(a.got.contentType, out)
 	a.header["Content-Length"] = []string{strconv.Itoa(len(out))}
 	if len(out) == 0 {
 		a.begin()
@@ -130,7 +100,8 @@ func (a *answer) pieces(in io.Reader, kind string, params map[string]string, len
 	}
 	first := buf[:n]
 	rest := io.MultiReader(bytes.NewReader(bytes.Clone(first)), &failing{in, err})
-	if looksBinary(first) || !isTextual(kind) && a.d.Binary && (isBinary(first) || isPackets(kind, first)) {
+	if coding.LooksBinary(first) || !coding.IsTextual(kind) && a.d.Binary && (coding.IsBinary(first) ||
+		coding.IsPackets(kind, first)) {
 		if !a.d.Binary {
 			return a.binaryRefused()
 		}
@@ -139,7 +110,7 @@ func (a *answer) pieces(in io.Reader, kind string, params map[string]string, len
 		}
 		return a.watchBinary(rest, buf)
 	}
-	if !readableSet(params["charset"]) {
+	if !coding.IsReadableSet(params["charset"]) {
 		return redactionFailed(errors.New("text in a character set that cannot be read as it comes"))
 	}
 	return a.copyText(rest, buf)
@@ -185,7 +156,7 @@ func (a *answer) copyText(in io.Reader, buf []byte) error {
 			if _, err := s.Write(buf[:n]); err != nil {
 				return err
 			}
-			if a.d.Response == domain.Refuse && len(s.Findings()) > 0 {
+			if a.mode == domain.Refuse && len(s.Findings()) > 0 {
 				return foundRefused(a.d, "the answer", s.Findings())
 			}
 		}
@@ -212,7 +183,7 @@ func (a *answer) unread(in io.Reader, encoding []string) error {
 		a.header["Content-Length"] = []string{strconv.FormatInt(a.resp.ContentLength, 10)}
 	}
 	a.flush = a.resp.ContentLength < 0
-	return a.copyBinary(&upTo{r: in, left: a.most}, make([]byte, pieceSize))
+	return a.copyBinary(coding.UpTo(in, a.most), make([]byte, pieceSize))
 }
 
 // copyBinary passes what is not looked into, but for the credential that was
@@ -299,23 +270,4 @@ func (a *answer) binaryRefused() error {
 		Why:  "the answer of " + a.d.Name + " is binary, and cannot be looked into",
 		Hint: "ask for text; where binary answers are meant, the domain says `binary: allow`",
 	}
-}
-
-// looksBinary says whether the beginning of a body is no text: it has a NUL, or
-// more control bytes or broken UTF-8 than text has.
-func looksBinary(b []byte) bool {
-	bad := 0
-	for i := 0; i < len(b); {
-		r, w := utf8.DecodeRune(b[i:])
-		switch {
-		case r == 0:
-			return true
-		case r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' && r != 0x1b && r != 0x1e:
-			bad++
-		case r == utf8.RuneError && w == 1 && i+utf8.UTFMax <= len(b):
-			bad++
-		}
-		i += w
-	}
-	return bad*8 > len(b)
 }

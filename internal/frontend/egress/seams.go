@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -27,6 +29,10 @@ type body struct {
 	// contentType is what the client said, "" for nothing.
 	contentType string
 	findings    []redact.Finding
+	// masks redacts the body of a row with placeholders that has no texts of a known dialect; nil once it
+	// was redacted.
+	masks func() *holdfast.Error
+	share *memory.Share
 	// done gives back the memory that raw takes; never nil, may be called
 	// more than once.
 	done func()
@@ -44,7 +50,9 @@ type relayed struct {
 	sent        int64
 	contentType string
 	// text is the first 4 KB of a redacted text, for the record.
-	text     string
+	text string
+	// restored says that the client got the values of placeholders, which text does not have.
+	restored bool
 	findings []redact.Finding
 	// began says that something was written to the client: a status can no
 	// longer be chosen.

@@ -113,7 +113,7 @@ var errReset = errors.New("the connection was reset")
 // an end that takes nothing more may have said its last before, which the other
 // end is still to get, to its own end.
 func (t *carrier) carry(to, from net.Conn, count *atomic.Int64, most int64, sum io.Writer) parting {
-	in := &upTo{r: from, left: most}
+	in := coding.UpTo(from, most)
 	buf := make([]byte, pieceSize)
 	for {
 		n, err := in.Read(buf)

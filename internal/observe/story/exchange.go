@@ -46,6 +46,10 @@ func Exchange(e *ledger.Entry, part []byte) string {
 	if x.Received > 0 {
 		facts = append(facts, Count(x.Received, "byte", "bytes")+" received")
 	}
+	if p := x.Placeholders; p != nil && p.Replaced > 0 {
+		facts = append(facts, Count(int64(p.Replaced), "value", "values")+" replaced by placeholders, "+
+			strconv.Itoa(p.Restored)+" restored")
+	}
 	s := x.Method + " " + where(&x)
 	if len(facts) > 0 {
 		s += ": " + strings.Join(facts, ", ")

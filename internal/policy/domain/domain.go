@@ -50,7 +50,7 @@ const (
 )
 
 // Redaction is what happens to what must not leave, or come in. Empty means
-// Mask.
+// Placeholder and Restore in a row of type llm, else Mask.
 type Redaction string
 
 // Mask replaces what is found, Refuse refuses the whole message, Off looks for
@@ -59,6 +59,10 @@ const (
 	Mask   Redaction = "mask"
 	Refuse Redaction = "refuse"
 	Off    Redaction = "off"
+	// Placeholder replaces what is found in the texts of a request to a model; Restore restores it in the
+	// answer, and changes nothing else there (D13a).
+	Placeholder Redaction = "placeholder"
+	Restore     Redaction = "restore"
 )
 
 // The defaults of a Domain, in bytes and seconds (spec 003 section 3.1, D25),

@@ -126,10 +126,25 @@ func checkWords(d *Domain, _ rowName) *holdfast.Error {
 	case d.Risk != nil && (*d.Risk < holdfast.Prohibited || *d.Risk > holdfast.Low):
 		return wrong("has no known risk", "a risk is LOW, MEDIUM, HIGH or PROHIBITED")
 	}
-	for _, r := range []Redaction{d.Request, d.Response} {
-		if !slices.Contains([]Redaction{"", Mask, Refuse, Off}, r) {
-			return wrong("has the redaction "+quote(string(r)), "write mask, refuse or off")
+	return checkRedaction(d)
+}
+
+// checkRedaction checks the words for redaction: placeholders are for texts of models.
+func checkRedaction(d *Domain) *holdfast.Error {
+	both := []struct{ has, other Redaction }{{d.Request, Placeholder}, {d.Response, Restore}}
+	for _, r := range both {
+		if r.has == r.other && d.Type == LLM || slices.Contains([]Redaction{"", Mask, Refuse, Off}, r.has) {
+			continue
 		}
+		hint := "write mask, refuse or off"
+		if d.Type == LLM {
+			hint = "write " + string(r.other) + ", mask, refuse or off"
+		}
+		return wrong("has the redaction "+quote(string(r.has)), hint)
+	}
+	if d.Response == Restore && d.Request != "" && d.Request != Placeholder {
+		return wrong("restores what its requests do not replace",
+			"write `redact: {request: placeholder}`, or leave `response` out")
 	}
 	return nil
 }
@@ -140,9 +155,15 @@ func checkOpaque(d *Domain, _ rowName) *holdfast.Error {
 	if d.Inspect != Opaque {
 		if d.Request == "" {
 			d.Request = Mask
+			if d.Type == LLM {
+				d.Request = Placeholder
+			}
 		}
 		if d.Response == "" {
 			d.Response = Mask
+			if d.Request == Placeholder {
+				d.Response = Restore
+			}
 		}
 		return nil
 	}

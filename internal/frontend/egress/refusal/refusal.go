@@ -20,6 +20,9 @@ import (
 // HeaderCrossing names the crossing in every answer.
 const HeaderCrossing = "Holdfast-Crossing"
 
+// HeaderRedacted tells a client what was changed in its request or its answer.
+const HeaderRedacted = "Holdfast-Redacted"
+
 // RuleBusy names the refusal of a body for which there is no memory now.
 const RuleBusy = "egress/busy"
 

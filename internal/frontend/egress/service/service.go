@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
 // egressEnd is how long the entries of what was under way may take at the end.
@@ -51,7 +52,10 @@ type Options struct {
 	// Engine redacts records. Secrets are the registered values, which every row's engine knows as well.
 	Engine  *redact.Engine
 	Secrets []holdfast.Secret
-	Log     *slog.Logger
+	// MappingKey is what placeholders are derived under: bytes that stay with the state and that no one else
+	// knows.
+	MappingKey []byte
+	Log        *slog.Logger
 }
 
 // Kernel is what a Service needs of the kernel.
@@ -158,7 +162,8 @@ func (s *Service) openProxy() (*egress.Proxy, error) {
 		return nil, err
 	}
 	p, err := egress.New(egress.Config{Kernel: s.opt.Kernel(),
-		Table: s.opt.Table, Engine: s.engine, Authority: ca, Credential: s.values.Read,
+		Table: s.opt.Table, Engine: s.engine, Mappings: mapping.NewSessions(s.opt.MappingKey, time.Now),
+		Authority: ca, Credential: s.values.Read,
 		Resolver: &net.Resolver{PreferGo: true}, Log: s.opt.Log})
 	s.proxy = p
 	return p, err

@@ -1,0 +1,114 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
+)
+
+// mapped is what was replaced in one request to a model, and what is restored in its answer.
+type mapped struct {
+	session *mapping.Session
+	// kinds counts what was replaced, by kind.
+	kinds       map[string]int
+	uninspected int
+
+	mu     sync.Mutex
+	counts mapping.Counts // guarded by mu
+}
+
+// replaceTexts puts placeholders in place of what must not leave in the texts of a request (D13a). It returns
+// nil for a row that does something else.
+func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Error) {
+	d := x.domain
+	if d.Request != domain.Placeholder {
+		return nil, nil
+	}
+	x.body.masks = nil
+	m := &mapped{session: x.findSession(), kinds: map[string]int{}}
+	if len(x.body.raw) == 0 {
+		return m, nil
+	}
+	engine := x.p.cfg.Engine(d)
+	if engine == nil {
+		return nil, noEngine()
+	}
+	if !x.body.share.Grow(4 * int64(len(x.body.raw))) {
+		return nil, memory.Busy()
+	}
+	var r *substitute.Request
+	err := x.p.within(len(x.body.raw), func() (err error) {
+		r, err = substitute.Replace(engine, m.session, format, x.body.raw, d.Binary)
+		return err
+	})
+	if known, ok := errors.AsType[*holdfast.Error](err); ok && known.Kind != holdfast.KindRedaction {
+		return nil, asLetter(err)
+	} else if err != nil {
+		return nil, redactionFailed(err)
+	}
+	m.kinds, m.uninspected = r.Kinds, r.Uninspected
+	x.body.raw, x.body.findings = r.Body, r.Found
+	return m, nil
+}
+
+// findSession returns the mapping of who asks at the row: tenant, agent and session are those of the token. A
+// request without a valid token gets one of its own; the kernel refuses it.
+func (x *exchange) findSession() *mapping.Session {
+	who, _, err := x.p.cfg.Kernel.Asker(x.r.Context(), x.s.tokenOf(x.who))
+	if err != nil {
+		return mapping.NewSessions(nil, x.p.now).Find(mapping.Owner{})
+	}
+	owner := mapping.Owner{Tenant: who.Tenant, Agent: who.Agent, Session: who.Session, Row: x.domain.Name}
+	return x.p.mappings.Find(owner)
+}
+
+// countPlaceholders returns what was replaced and restored, for the record; nil for nothing.
+func (m *model) countPlaceholders() *holdfast.Placeholders {
+	if m == nil || m.mapped == nil {
+		return nil
+	}
+	p := m.mapped.sumCounts()
+	if p.Replaced == 0 && p.Restored == 0 && p.Altered == 0 && p.Uninspected == 0 {
+		return nil
+	}
+	return p
+}
+
+// sumCounts returns what was replaced and restored so far.
+func (m *mapped) sumCounts() *holdfast.Placeholders {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := &holdfast.Placeholders{Kinds: slices.Sorted(maps.Keys(m.kinds)), Restored: m.counts.Restored,
+		Altered: m.counts.Altered, Uninspected: m.uninspected}
+	for _, n := range m.kinds {
+		p.Replaced += n
+	}
+	return p
+}
+
+func (m *mapped) addCounts(n mapping.Counts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts.Add(n)
+}
+
+// buildHeader returns refusal.HeaderRedacted of a request, "" for nothing. What is restored in an answer that comes in pieces
+// is unknown when it begins.
+func (m *mapped) buildHeader() string {
+	p := m.sumCounts()
+	if p.Replaced == 0 && p.Restored == 0 && p.Altered == 0 {
+		return ""
+	}
+	return fmt.Sprintf("replaced=%d; restored=%d; altered=%d; kinds=%s", p.Replaced, p.Restored, p.Altered,
+		strings.Join(p.Kinds, ","))
+}

@@ -1,0 +1,159 @@
+package egress
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
+	"hash"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
+)
+
+// maxRestored bounds an answer that is read as one document to be restored, in bytes. A longer one passes with
+// its placeholders.
+const maxRestored = 16 << 20
+
+// responseOf returns what happens to the answers of a row: placeholders are restored only where those of the
+// request are known.
+func responseOf(d *domain.Domain, m *model) domain.Redaction {
+	if d.Response == domain.Restore && (m == nil || m.mapped == nil) {
+		return domain.Mask
+	}
+	return d.Response
+}
+
+// restoreDocument gives an answer that is one document to the client, with the values of its placeholders.
+func (a *answer) restoreDocument(in io.Reader, length int64) error {
+	share := a.p.out.memory.NewShare(heldBy(a.ctx))
+	defer share.Done()
+	raw, err := coding.ReadWhole(io.LimitReader(in, maxRestored+1), maxRestored+1, length, share.Grow)
+	if err != nil {
+		return a.readError(err)
+	}
+	a.keepText(raw)
+	if len(raw) > maxRestored {
+		a.model.mapped.addCounts(mapping.Counts{Altered: 1})
+		return a.copyBinary(io.MultiReader(bytes.NewReader(raw), in), make([]byte, pieceSize))
+	}
+	out := a.hideSent(raw)
+	if a.got.status < http.StatusBadRequest {
+		var n mapping.Counts
+		out, n = substitute.Restore(a.model.mapped.session, a.model.req.Dialect, out)
+		a.model.mapped.addCounts(n)
+	}
+	if told := a.model.mapped.buildHeader(); told != "" {
+		a.header[refusal.HeaderRedacted] = []string{told}
+	}
+	a.header["Content-Length"] = []string{strconv.Itoa(len(out))}
+	a.begin()
+	_, err = a.Write(out)
+	return err
+}
+
+// hideSent masks the credential that was sent, where a provider tells it.
+func (a *answer) hideSent(b []byte) []byte {
+	if len(a.secret) == 0 || !bytes.Contains(b, a.secret) {
+		return b
+	}
+	return bytes.ReplaceAll(b, a.secret, []byte("[secret]"))
+}
+
+// restoreBody gives the body of a model's answer to the client: nothing in it is changed but placeholders.
+func (a *answer) restoreBody(in io.Reader, length int64) error {
+	if kind, _ := coding.MediaKind(a.got.contentType); coding.IsDocument(kind) {
+		return a.restoreDocument(a.model.read(in), max(length, 0))
+	}
+	return a.unread(a.model.read(in), nil)
+}
+
+// keepText keeps the beginning of an answer for its record.
+func (a *answer) keepText(b []byte) {
+	if room := maxText - len(a.text); room > 0 {
+		a.text = append(a.text, b[:min(len(b), room)]...)
+	}
+}
+
+// restoreEvent makes an event of data in which the placeholders of its texts are restored. What a model says in
+// pieces is restored as one text.
+func (e *events) restoreEvent(ev *pieces.Event, data []byte) error {
+	m := e.a.model
+	if e.pieces == nil {
+		e.pieces = modeltext.NewPieceReader(m.req.Dialect)
+	}
+	ev.Doc = bytes.Clone(e.a.hideSent(data))
+	list, err := e.pieces.ListPieces(ev.Doc)
+	if err != nil {
+		list = nil // what is no event of the dialect passes as it is
+	}
+	for _, p := range list {
+		value := ev.Doc[p.Start:p.End]
+		if len(value) == 0 {
+			continue // the end of a text that came before
+		}
+		switch {
+		case p.Kind == modeltext.Signed:
+			e.addSigned(p.Key, value)
+			continue
+		case p.Kind == modeltext.Data:
+			out, n := m.mapped.session.RestoreText(true, value)
+			m.mapped.addCounts(n)
+			ev.Slots = append(ev.Slots, pieces.NewFilledSlot(p.Start, p.End, false, out))
+		case p.Kind == modeltext.Plain, p.Kind == modeltext.Arguments:
+			text, err := jsontext.AppendUnquote(nil, value)
+			if err != nil {
+				continue
+			}
+			open := func(w io.Writer) pieces.Stream {
+				return m.mapped.session.Restore(p.Kind == modeltext.Arguments, w)
+			}
+			s := pieces.NewSlot(p.Start, p.End, true)
+			if err := e.place([]byte(p.Key), open).Put(s, text); err != nil {
+				return err
+			}
+			ev.Slots = append(ev.Slots, s)
+		}
+	}
+	for _, p := range list {
+		if p.Ends {
+			e.endPlace(p.Key)
+			e.endSigned(p.Key)
+		}
+	}
+	e.push(ev)
+	return nil
+}
+
+// addSigned takes a piece of what the provider signs.
+func (e *events) addSigned(key string, value []byte) {
+	text, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return
+	}
+	if e.signed == nil {
+		e.signed = map[string]hash.Hash{}
+	}
+	if e.signed[key] == nil && len(e.signed) < maxPlaces {
+		e.signed[key] = sha256.New()
+	}
+	if h := e.signed[key]; h != nil {
+		h.Write(text)
+	}
+}
+
+// endSigned notes a signed part that is whole.
+func (e *events) endSigned(key string) {
+	if h := e.signed[key]; h != nil {
+		e.a.model.mapped.session.NoteSigned([32]byte(h.Sum(nil)))
+		delete(e.signed, key)
+	}
+}
