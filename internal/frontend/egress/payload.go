@@ -208,7 +208,7 @@ func (x *exchange) output() holdfast.Output {
 	r := result{Exchange: x.told(), SHA256: hex.EncodeToString(a.sum[:]), Type: a.contentType, Text: a.text}
 	r.RedactUS, r.GatesUS, r.AnswerUS = x.took.redact.Microseconds(), x.took.gates.Microseconds(), x.took.answer.Microseconds()
 	r.Status, r.Received, r.Sent = a.status, a.bytes, x.body.size+a.sent
-	if x.held != nil && !a.restored && utf8.Valid(x.held.body.Bytes()) {
+	if x.held != nil && !a.restored && utf8.Valid(x.held.body.Bytes()) { // of a restored one text is all of it
 		r.Text = x.held.body.String()
 	}
 	r.Model = x.modelAnswer(x.masked)

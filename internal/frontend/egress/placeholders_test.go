@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"io"
 	"net/http"
 	"net/url"
@@ -525,5 +527,33 @@ func TestModelsPlaceholdersBelongToOneAgent(t *testing.T) {
 	if _, body := w.asks(w.client(), `{"role":"user","content":"continue"}`); !strings.Contains(body,
 		ownMail+" "+ownWord) {
 		t.Fatalf("the agent itself did not: %s", body)
+	}
+}
+
+// D12: a rule on outputs sees all of an answer whose placeholders are restored, also behind its first 4 KB.
+func TestModelsRulesSeeAllOfARestoredAnswer(t *testing.T) {
+	for name, rows := range map[string]func(tls, plain uint16) []domain.Domain{"restored": modelRows,
+		"masked": maskRows} {
+		w := newModels(t, setup{rows: rows, policy: func(p *kernel.Policy) {
+			modelPrices(p)
+			set, err := constitution.Load([]constitution.Source{{Name: "r.yaml", Text: []byte(`rules:
+  - id: no-word
+    on: output
+    boundary: "egress/*"
+    when: "has(output.text) && output.text.contains('zqxforbidden')"
+    message: that word is not said here
+`)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Rules = set
+		}})
+		w.answers(func(string) string {
+			return anthropicSays(`{"type":"text","text":"` + strings.Repeat("word ", 2<<10) + `zqxforbidden"}`)
+		})
+		if resp, body := w.asks(w.client(), `{"role":"user","content":"hello"}`); resp.StatusCode == 200 ||
+			strings.Contains(body, "zqxforbidden") {
+			t.Errorf("%s: %d, %d bytes", name, resp.StatusCode, len(body))
+		}
 	}
 }

@@ -42,7 +42,6 @@ func (a *answer) restoreDocument(in io.Reader, length int64) error {
 	}
 	a.keepText(raw)
 	if len(raw) > maxRestored {
-		a.model.mapped.addCounts(mapping.Counts{Altered: 1})
 		return a.copyBinary(io.MultiReader(bytes.NewReader(raw), in), make([]byte, pieceSize))
 	}
 	out := a.hideSent(raw)
@@ -76,9 +75,13 @@ func (a *answer) restoreBody(in io.Reader, length int64) error {
 	return a.unread(a.model.read(in), nil)
 }
 
-// keepText keeps the beginning of an answer for its record.
+// keepText keeps the beginning of an answer for its record, and all of one that rules judge whole.
 func (a *answer) keepText(b []byte) {
-	if room := maxText - len(a.text); room > 0 {
+	most := maxText
+	if _, held := a.w.(*heldResponse); held {
+		most = maxHeld
+	}
+	if room := most - len(a.text); room > 0 {
 		a.text = append(a.text, b[:min(len(b), room)]...)
 	}
 }
