@@ -89,7 +89,7 @@ func (x *Scanner) maskSpoken(i int) {
 	if n := bytes.IndexByte(sentence, '\n'); n >= 0 {
 		sentence = sentence[:n]
 	}
-	if at := bytes.Index(sentence, []byte(" is ")); at > 0 && bytes.IndexAny(sentence[:at], ".:;,?!\"") < 0 {
+	if at := bytes.Index(sentence, []byte(" is ")); at > 0 && !bytes.ContainsAny(sentence[:at], ".:;,?!\"") {
 		x.afterVerb(v+at+1, fieldname.Password)
 		return
 	}

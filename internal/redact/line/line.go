@@ -85,11 +85,8 @@ func (l *Line) IsSetting(name, v int, sep byte) bool {
 			break
 		}
 	}
-	for _, c := range l.Tail {
-		if c == ',' || c == ')' || c == ';' || c == '(' || c == '{' {
-			return false
-		}
-		break
+	if len(l.Tail) > 0 && bytes.IndexByte([]byte(",);({"), l.Tail[0]) >= 0 {
+		return false
 	}
 	switch {
 	case len(head) == 0:

@@ -116,7 +116,6 @@ type entry struct {
 	rule, value, placeholder string
 	kept                     int // how much of the placeholder's beginning is the value's own
 	oneWay                   bool
-	seen                     int // the change at which a request last had it
 }
 
 // Request is one request in which values are replaced. It belongs to one goroutine.
