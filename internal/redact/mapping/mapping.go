@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +24,7 @@ type Owner struct{ Tenant, Agent, Session, Row string }
 // The bounds of what is kept.
 const (
 	maxSessions = 1024
-	maxEntries  = 4096           // of one session; the oldest go first
+	maxEntries  = 1 << 16        // of one session; the oldest go first
 	maxValue    = 64 << 10       // bytes; a longer value is replaced in one direction
 	maxAge      = 24 * time.Hour // since the session's last request
 )
@@ -122,6 +123,7 @@ type entry struct {
 type Request struct {
 	s     *Session
 	texts [][]byte // of the request, decoded: what is real text in it
+	seen  *windows // of texts; nil until it is needed
 	// Kinds counts what was found, by the kind of rule: "email", "card", "secret" and so on.
 	Kinds map[string]int
 	// Replaced is the number of values that were replaced.
@@ -148,11 +150,10 @@ func (s *Session) Begin(texts [][]byte) *Request {
 func (s *Session) forgetEntry(e *entry) {
 	delete(s.byPlaceholder, e.placeholder)
 	delete(s.byValue, e.value)
-	for i, have := range s.order {
-		if have == e {
-			s.order = append(s.order[:i], s.order[i+1:]...)
-			break
-		}
+	if i := slices.Index(s.order, e); i == 0 {
+		s.order = s.order[1:]
+	} else if i > 0 {
+		s.order = slices.Delete(s.order, i, i+1)
 	}
 	s.dropIndexes()
 }
@@ -184,7 +185,7 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 	}
 	s.byValue[e.value], s.byPlaceholder[e.placeholder] = e, e
 	s.order = append(s.order, e)
-	for len(s.order) > maxEntries {
+	if len(s.order) > maxEntries {
 		s.forgetEntry(s.order[0])
 	}
 	s.dropIndexes()
@@ -196,6 +197,12 @@ func isOneWay(rule string) bool { return rule == "secret.literal" }
 
 // isReal reports whether a text occurs in the request as an agent or a person wrote it.
 func (r *Request) isReal(placeholder string) bool {
+	if r.seen == nil {
+		r.seen = newWindows(r.texts)
+	}
+	if !r.seen.mayHave([]byte(placeholder)) {
+		return false
+	}
 	for _, t := range r.texts {
 		if bytes.Contains(t, []byte(placeholder)) {
 			return true

@@ -278,3 +278,45 @@ func TestSessionsAreForgotten(t *testing.T) {
 		t.Fatalf("%d sessions", len(all.list))
 	}
 }
+
+// TestWindowsMissNothing: what is in a text is never said to be unseen from it, and most of what is unseen is.
+func TestWindowsMissNothing(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(27, 3))
+	text := make([]byte, 50_000)
+	for i := range text {
+		text[i] = byte('a' + rnd.IntN(26))
+	}
+	w := newWindows([][]byte{text[:20_000], text[20_000:]})
+	for range 2000 {
+		i, n := rnd.IntN(19_000), 1+rnd.IntN(40)
+		if !w.mayHave(text[i : i+n]) {
+			t.Fatalf("%q is in the text", text[i:i+n])
+		}
+	}
+	unseen := 0
+	for i := range 2000 {
+		if !w.mayHave(fmt.Appendf(nil, "%012d@mail.example", i)) {
+			unseen++
+		}
+	}
+	if unseen < 1900 {
+		t.Fatalf("only %d of 2000 are known to be unseen", unseen)
+	}
+}
+
+// TestReplaceTakesLinearTime: a table of twenty thousand addresses has one placeholder for each, all of which are
+// restored.
+func TestReplaceTakesLinearTime(t *testing.T) {
+	s := newTestSession()
+	var table strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&table, "%d,user%d@corp-x.com,note %d\n", i, i, i)
+	}
+	out, r := replaceAll(t, s, table.String())
+	if r.Replaced != 20_000 || strings.Contains(out[0], "corp-x") {
+		t.Fatalf("%d were replaced", r.Replaced)
+	}
+	if back := restoreText(s, out[0]); back != table.String() {
+		t.Fatal("not restored")
+	}
+}
