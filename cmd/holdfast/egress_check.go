@@ -142,6 +142,7 @@ func lookedInto(ans *api.EgressAnswer) string {
 	if ans.Inspect == "opaque" {
 		return "no: an opaque tunnel, of which only the host and the bytes are known"
 	}
-	word := map[string]string{"mask": "redacted", "refuse": "refused where something is found", "off": "NOT redacted"}
+	word := map[string]string{"mask": "redacted", "refuse": "refused where something is found", "off": "NOT redacted",
+		"placeholder": "sent with placeholders", "restore": "restored"}
 	return fmt.Sprintf("yes; the request is %s, the answer %s", word[or(ans.Request, "mask")], word[or(ans.Response, "mask")])
 }
