@@ -174,6 +174,9 @@ func TestAttackInside_ASecretSpelledAnotherWay(t *testing.T) {
 		"base64 in a word of MIME", "MIME message", "multipart, message"} {
 		known[name+" "+plantedCard] = true
 	}
+	for _, name := range []string{"glued to a word behind", "glued to a word in front", "between underscores"} {
+		known[name+" "+plantedCard] = true // a part of an identifier is no card
+	}
 	for _, s := range allPlanted[1:] {
 		for _, name := range []string{"quoted word of MIME", "hex with 0x each", "base64 broken at 4", "base64 broken by blanks", "XML empty comment", "CSS escapes"} {
 			known[name+" "+s] = true

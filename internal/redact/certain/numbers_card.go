@@ -44,7 +44,7 @@ func (x *Scanner) card(g []cursor.Group) int {
 	for k := range cardForms {
 		f := &cardForms[k]
 		end, last := x.readGroups(g, &f.sizes)
-		if end == 0 || !x.isApart(at, end) && !(f.printed && x.isGlued(at, end)) {
+		if end == 0 || !x.isApart(at, end) {
 			continue
 		}
 		if f.printed && x.isPrinted(g[:last+1]) || x.nearCard(at, end) {
@@ -127,14 +127,6 @@ func (x *Scanner) isApart(i, end int) bool {
 		}
 	}
 	return !x.Has(end, "-") || !x.Is(end+1, char.Alnum)
-}
-
-// isGlued reports whether a letter or a low line touches the digits [i, end), and no dash.
-func (x *Scanner) isGlued(i, end int) bool {
-	if i > 0 && x.S[i-1] == '-' || x.Has(end, "-") || x.isFraction(i) {
-		return false
-	}
-	return x.Is(i-1, char.Letter) || i > 0 && x.S[i-1] == '_' || x.Is(end, char.Letter) || x.Has(end, "_")
 }
 
 // cardWords say that a number of a card follows, cardMarks that one precedes.
