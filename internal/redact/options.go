@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/format"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
+	"github.com/holdfast-dev/holdfast/internal/redact/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
@@ -30,6 +31,9 @@ type Options struct {
 	// Probable says which kinds of things are masked where nothing but their
 	// surroundings tell; none by default.
 	Probable Probable
+	// Passing says that Literals are known for a while only: their forms are kept in ordinary memory, and not in
+	// that of a Memory, which is never freed.
+	Passing bool
 	// OnlyRegistered says that nothing but Literals is found.
 	OnlyRegistered bool
 }
@@ -56,7 +60,7 @@ func New(o Options) (*Engine, error) {
 	case o.Probable&^Everything != 0:
 		return nil, invalidOption("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
 	}
-	lit, err := literal.New(o.Literals)
+	lit, err := literal.NewIn(&memory.Memory{Ordinary: o.Passing}, o.Literals)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ func (a *answer) body(ctx context.Context) error {
 		return a.events(ctx, capped, frames.Events)
 	}
 	if a.mode == domain.Restore {
+		a.resp.ContentLength = length
 		return a.restoreBody(capped, length)
 	}
 	capped = a.model.read(capped)

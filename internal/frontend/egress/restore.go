@@ -19,8 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
-// maxRestored bounds an answer that is read as one document to be restored, in bytes. A longer one passes with
-// its placeholders.
+// maxRestored bounds an answer that is restored as one document, in bytes. A longer one keeps its placeholders.
 const maxRestored = 16 << 20
 
 // responseOf returns what happens to the answers of a row: placeholders are restored only where those of the
@@ -93,7 +92,7 @@ func (e *events) restoreEvent(ev *pieces.Event, data []byte) error {
 	if e.pieces == nil {
 		e.pieces = modeltext.NewPieceReader(m.req.Dialect)
 	}
-	ev.Doc = bytes.Clone(e.a.hideSent(data))
+	ev.Doc = bytes.Clone(bytes.TrimSpace(e.a.hideSent(data)))
 	list, err := e.pieces.ListPieces(ev.Doc)
 	if err != nil {
 		list = nil // what is no event of the dialect passes as it is

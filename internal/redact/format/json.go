@@ -181,7 +181,7 @@ func (w *walker) top() *frame {
 
 // kind is what the names say of the value that comes now.
 func (w *walker) kind() fieldname.Kind {
-	if len(w.stack) == 0 {
+	if len(w.stack) == 0 || w.e.OnlyRegistered {
 		return fieldname.None
 	}
 	t := &w.stack[len(w.stack)-1]
@@ -271,6 +271,11 @@ func (w *walker) exempts(t *frame, s []byte) {
 // rename writes a masked name. Two that were different stay different: from
 // the second on they are numbered.
 func (w *walker) rename(i, end int, out []byte) {
+	if w.e.Replacement != nil { // of two different names there are two
+		q, _ := jsontext.AppendQuote(nil, out)
+		w.replace(i, end, q)
+		return
+	}
 	if w.names == nil {
 		w.names = namesOf(w.in)
 	}
@@ -522,7 +527,7 @@ func (w *walker) number(i int) int {
 		return end
 	}
 	d := w.in[i:end]
-	if !t.exempt {
+	if !t.exempt && !w.e.OnlyRegistered {
 		if whole := integer(d); len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
 			w.maskNumber(i, end, rule.Card)
 			return end

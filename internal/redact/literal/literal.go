@@ -39,11 +39,14 @@ type Set struct {
 
 // New returns the set of secrets, nil for none. The error is a ValueError: one is too
 // short or too long, or there are too many.
-func New(secrets []holdfast.Secret) (*Set, error) {
+func New(secrets []holdfast.Secret) (*Set, error) { return NewIn(new(memory.Memory), secrets) }
+
+// NewIn is New with the memory in which the forms are kept.
+func NewIn(m *memory.Memory, secrets []holdfast.Secret) (*Set, error) {
 	if len(secrets) == 0 {
 		return nil, nil
 	}
-	l := &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: new(memory.Memory)}
+	l := &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: m}
 	l.folded = &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: l.memory}
 	most, all := 0, 0
 	for i, s := range secrets {

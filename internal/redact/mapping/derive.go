@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mailDomain is the reserved domain of placeholders for addresses (RFC 2606).
-const mailDomain = "@mail.example"
+// MailDomain ends the placeholders of addresses: a reserved domain (RFC 2606).
+const MailDomain = "@mail.example"
 
 // minMixed is the number of letters and digits that distinguish a placeholder from ordinary text. A value
 // that has fewer gets a longer placeholder.
@@ -25,14 +25,11 @@ const letters = "abcdefghjkmnpqrstuvwxyz23456789"
 func derivePlaceholder(key []byte, rule string, value []byte, n byte) (placeholder string, kept int) {
 	s := newSource(key, value, n)
 	if rule == "email" && bytes.IndexByte(value, '@') > 0 {
-		return s.makeWord(12) + mailDomain, 0
+		return s.makeWord(12) + MailDomain, 0
 	}
 	mixed := countMixed(value)
-	if isNumber(value) && mixed < 2*minMixed {
-		if mixed < 6 {
-			return s.makeDigits(12), 0
-		}
-		return s.makeLike(value, 0), 0
+	if mixed < minMixed && isDigits(value) {
+		return s.makeDigits(12), 0
 	}
 	if mixed < minMixed {
 		return "hf-" + s.makeWord(10), 3
@@ -57,46 +54,42 @@ func countMixed(value []byte) (n int) {
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// isNumber reports whether a value has digits and no letters.
-func isNumber(value []byte) bool {
-	digits := 0
+// isDigits reports whether a value has digits alone, of which the first is not 0.
+func isDigits(value []byte) bool {
 	for _, c := range value {
-		switch {
-		case isDigit(c):
-			digits++
-		case isLetter(c) || c >= 0x80:
+		if !isDigit(c) {
 			return false
 		}
 	}
-	return digits > 0
+	return len(value) > 0 && value[0] != '0'
 }
 
 // isArmour reports whether a value is a block such as a private key in PEM.
 func isArmour(value []byte) bool {
-	return bytes.HasPrefix(value, []byte("-----BEGIN ")) && bytes.IndexByte(value, '\n') > 0
+	return bytes.HasPrefix(value, []byte("-----BEGIN ")) && bytes.Count(value, []byte("-----")) > 2
+}
+
+// tokenPrefixes are beginnings by which people and models know a token.
+var tokenPrefixes = [...]string{
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-ant-api03-", "sk-ant-", "sk-proj-",
+	"sk-svcacct-", "sk-",
+	"xoxb-", "xoxp-", "xoxa-", "xapp-", "sk_live_", "sk_test_", "rk_live_", "pk_live_", "whsec_", "npm_",
+	"pypi-", "hf_", "gsk_",
+	"xai-", "r8_", "pplx-", "AKIA", "ASIA", "AIza", "ya29.", "eyJ", "dop_v1_", "shpat_", "lin_api_", "SG.",
 }
 
 // prefixOf returns the length of the prefix that shows a token's kind.
 func prefixOf(rule string, value []byte) int {
-	switch rule {
-	case "secret.aws_key_id", "secret.google":
-		return min(4, len(value)/3)
-	case "secret.jwt":
-		return min(3, len(value)/3)
-	case "secret.assignment", "secret.field", "secret.again", "secret.literal", "secret.url", "secret.connection":
-		return 0
-	}
 	if !strings.HasPrefix(rule, "secret.") {
 		return 0
 	}
-	head := value[:min(len(value)/3, 16)]
-	for i, c := range head {
-		if !isLetter(c) && !isDigit(c) && c != '_' && c != '-' {
-			head = head[:i]
-			break
+	n := 0
+	for _, p := range tokenPrefixes {
+		if len(p) > n && len(p) <= len(value)/3 && bytes.HasPrefix(value, []byte(p)) {
+			n = len(p)
 		}
 	}
-	return 1 + bytes.LastIndexAny(head, "_-")
+	return n
 }
 
 // source is a stream of bytes that only who has the key can foresee.
@@ -157,11 +150,15 @@ func (s *source) makeDigits(n int) string {
 }
 
 // makeLike returns a text like value behind the first kept bytes: letters of the same case, digits, and
-// everything else unchanged.
+// everything else unchanged, escapes among it.
 func (s *source) makeLike(value []byte, kept int) string {
 	out := bytes.Clone(value)
 	first := true
 	for i := kept; i < len(out); i++ {
+		if n := escapeLen(value[i:]); n > 0 {
+			i += n - 1
+			continue
+		}
 		switch c := out[i]; {
 		case c >= 'a' && c <= 'z':
 			out[i] = 'a' + s.pickBelow(26)
@@ -169,7 +166,7 @@ func (s *source) makeLike(value []byte, kept int) string {
 			out[i] = 'A' + s.pickBelow(26)
 		case c >= '1' && c <= '9' && first: // a number stays one, and keeps its length
 			out[i] = '1' + s.pickBelow(9)
-		case isDigit(c):
+		case isDigit(c) && !(c == '0' && first):
 			out[i] = '0' + s.pickBelow(10)
 		case c >= 0x80:
 			out[i] = 'a' + s.pickBelow(26)
@@ -181,15 +178,37 @@ func (s *source) makeLike(value []byte, kept int) string {
 	return string(out)
 }
 
-// makeArmour is makeLike, with the lines that say what the block is as they are.
+// escapeLen returns the length of the escape of JSON, of code or of a URL that text begins with, 0 for none.
+func escapeLen(text []byte) int {
+	isHex := func(from, to int) bool {
+		for i := from; i < to; i++ {
+			if i >= len(text) || !isDigit(text[i]) && (text[i]|0x20 < 'a' || text[i]|0x20 > 'f') {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case len(text) > 2 && text[0] == '%' && isHex(1, 3):
+		return 3
+	case len(text) < 2 || text[0] != '\\':
+		return 0
+	case text[1] == 'u' && isHex(2, 6):
+		return 6
+	case bytes.IndexByte([]byte(`nrtbf"\/`), text[1]) >= 0:
+		return 2
+	}
+	return 0
+}
+
+// makeArmour is makeLike, with what begins and ends the block unchanged.
 func (s *source) makeArmour(value []byte) string {
 	var out []byte
-	for line := range bytes.Lines(value) {
-		if bytes.HasPrefix(line, []byte("-----")) {
-			out = append(out, line...)
-			continue
-		}
-		out = append(out, s.makeLike(line, 0)...)
+	head := bytes.Index(value[5:], []byte("-----")) + 10
+	foot := bytes.LastIndex(value, []byte("-----END "))
+	if foot < head {
+		foot = len(value)
 	}
+	out = append(append(append(out, value[:head]...), s.makeLike(value[head:foot], 0)...), value[foot:]...)
 	return string(out)
 }

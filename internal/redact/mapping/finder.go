@@ -9,33 +9,81 @@ import (
 
 // The values that are looked for everywhere, once they were found at one place.
 const (
-	minAgain      = 8    // bytes: a shorter one is an ordinary word too often
-	maxAgain      = 512  // bytes: a longer one has a form of its own
-	maxAgainCount = 1000 // of one session, the newest
+	minAgain      = 6         // bytes: a shorter one is an ordinary word too often
+	maxAgain      = 512       // bytes: a longer one has a form of its own
+	maxAgainCount = 4000      // of one session, the newest
+	maxSetCount   = 500       // of one engine
+	maxSetBytes   = 128 << 10 // of one engine
 )
 
-// newFinder returns an engine that finds the secrets among list in every encoding, nil if list has no secrets.
-func newFinder(list []*entry) *redact.Engine {
+// newFinders returns engines that find the values among list which a name announced, in every encoding.
+func newFinders(list []*entry) (made []*redact.Engine, err error) {
 	var values []holdfast.Secret
-	for i := len(list) - 1; i >= 0 && len(values) < maxAgainCount; i-- {
+	size, count := 0, 0
+	flush := func() {
+		if len(values) == 0 || err != nil {
+			return
+		}
+		var e *redact.Engine
+		if e, err = redact.New(redact.Options{Literals: values, OnlyRegistered: true, Passing: true}); err == nil {
+			made = append(made, e)
+		}
+		values, size = nil, 0
+	}
+	for i := len(list) - 1; i >= 0 && count < maxAgainCount; i-- {
 		e := list[i]
-		isNamed := strings.HasPrefix(e.rule, "secret.") || strings.HasSuffix(e.rule, ".field")
-		if e.rule == "secret.again" || e.oneWay || !isNamed {
+		if !e.isSought() {
 			continue
 		}
-		if len(e.value) < minAgain || len(e.value) > maxAgain || !isTelling(e.value) {
-			continue
+		if len(values) == maxSetCount || size+len(e.value) > maxSetBytes {
+			flush()
 		}
-		values = append(values, holdfast.NewSecret(e.value))
+		values, size, count = append(values, holdfast.NewSecret(e.value)), size+len(e.value), count+1
 	}
-	if len(values) == 0 {
-		return nil
+	flush()
+	return made, err
+}
+
+// isSought reports whether a value is looked for everywhere: it was found by a name, not by its form, and differs
+// from ordinary words. A restored one, which is in the history without its name, must differ less.
+func (e *entry) isSought() bool {
+	if e.oneWay || len(e.value) < minAgain || len(e.value) > maxAgain {
+		return false
 	}
-	made, err := redact.New(redact.Options{Literals: values, OnlyRegistered: true})
-	if err != nil {
-		return nil
+	switch e.rule {
+	case "secret.assignment", "secret.field", "secret.bearer", "secret.basic", "secret.url", "secret.connection":
+	default:
+		if !strings.HasSuffix(e.rule, ".field") && !strings.HasPrefix(e.rule, "guess.") {
+			return false
+		}
 	}
-	return made
+	return isTelling(e.value) || e.restored && isUnusual(e.value)
+}
+
+// isUnusual reports whether a value has two kinds of characters, or is long, and is in one piece.
+func isUnusual(v string) bool {
+	if strings.ContainsAny(v, "\t\r\n()[]{}<>;\"`") {
+		return false
+	}
+	first := kindOf(v[0])
+	for i := range len(v) {
+		if kindOf(v[i]) != first {
+			return true
+		}
+	}
+	return len(v) >= 10
+}
+
+func kindOf(c byte) int {
+	switch {
+	case c >= 'a' && c <= 'z':
+		return 0
+	case c >= 'A' && c <= 'Z':
+		return 1
+	case isDigit(c):
+		return 2
+	}
+	return 3
 }
 
 // isTelling reports whether a value differs from words and code: it is in one piece, and has three kinds of
@@ -44,24 +92,16 @@ func isTelling(v string) bool {
 	if strings.ContainsAny(v, " \t\r\n()[]{}<>,;\"'`") {
 		return false
 	}
-	var lower, upper, digit, other int
+	var n [4]int
 	for i := range len(v) {
-		switch c := v[i]; {
-		case c >= 'a' && c <= 'z':
-			lower++
-		case c >= 'A' && c <= 'Z':
-			upper++
-		case c >= '0' && c <= '9':
-			digit++
-		default:
-			other++
-		}
+		n[kindOf(v[i])]++
 	}
 	kinds := 0
-	for _, n := range []int{lower, upper, digit, other} {
-		if n > 0 {
+	for _, of := range n {
+		if of > 0 {
 			kinds++
 		}
 	}
-	return digit > 0 && (kinds >= 3 || len(v) >= 12) || kinds >= 3 && strings.ContainsAny(v, "!@#$%^&*?")
+	return len(v) >= 8 && (n[2] > 0 && (kinds >= 3 || len(v) >= 12) || kinds >= 3 && strings.ContainsAny(v,
+		"!@#$%^&*?"))
 }

@@ -26,6 +26,7 @@ const (
 	maxSessions = 1024
 	maxEntries  = 1 << 16        // of one session; the oldest go first
 	maxValue    = 64 << 10       // bytes; a longer value is replaced in one direction
+	maxBytes    = 16 << 20       // of the values of one session; the oldest go first
 	maxAge      = 24 * time.Hour // since the session's last request
 )
 
@@ -34,8 +35,9 @@ type Sessions struct {
 	key []byte
 	now func() time.Time
 
-	mu   sync.Mutex
-	list map[Owner]*Session // guarded by mu
+	mu    sync.Mutex
+	list  map[Owner]*Session // guarded by mu
+	swept time.Time          // guarded by mu; when old sessions were last looked for
 }
 
 // NewSessions returns one whose placeholders are derived under key, which stays with the state and is known
@@ -52,8 +54,11 @@ func (s *Sessions) Find(o Owner) *Session {
 	now := s.now()
 	if have := s.list[o]; have != nil && now.Sub(have.used) < maxAge {
 		have.used = now
-		return have
+		if now.Before(s.swept.Add(maxAge / 24)) {
+			return have
+		}
 	}
+	s.swept = now
 	var oldest Owner
 	for k, have := range s.list {
 		if now.Sub(have.used) >= maxAge {
@@ -61,6 +66,9 @@ func (s *Sessions) Find(o Owner) *Session {
 		} else if old := s.list[oldest]; old == nil || have.used.Before(old.used) {
 			oldest = k
 		}
+	}
+	if have := s.list[o]; have != nil {
+		return have
 	}
 	if len(s.list) >= maxSessions {
 		delete(s.list, oldest)
@@ -86,8 +94,10 @@ type Session struct {
 	order         []*entry          // guarded by mu; oldest first
 	changes       int               // guarded by mu; rises with each change of the lists
 	plain, inJSON *Index            // guarded by mu; of the last change, nil if it must be made
-	again         *redact.Engine    // guarded by mu; finds the values of the last change at any place
-	againOf       int               // guarded by mu; the change that again was made at
+	bytes         int               // guarded by mu; of the values
+	sought        int               // guarded by mu; rises with each change of the values that are sought everywhere
+	again         []*redact.Engine  // guarded by mu; find those values
+	againOf       int               // guarded by mu; what sought was when again was made
 
 	signed map[[32]byte]bool // guarded by mu; the parts that the provider signed, by their SHA-256
 }
@@ -117,6 +127,7 @@ type entry struct {
 	rule, value, placeholder string
 	kept                     int // how much of the placeholder's beginning is the value's own
 	oneWay                   bool
+	restored                 bool // an answer had it
 }
 
 // Request is one request in which values are replaced. It belongs to one goroutine.
@@ -124,6 +135,7 @@ type Request struct {
 	s     *Session
 	texts [][]byte // of the request, decoded: what is real text in it
 	seen  *windows // of texts; nil until it is needed
+	owned func([]byte) bool
 	// Kinds counts what was found, by the kind of rule: "email", "card", "secret" and so on.
 	Kinds map[string]int
 	// Replaced is the number of values that were replaced.
@@ -131,8 +143,9 @@ type Request struct {
 }
 
 // Begin begins a request with texts, all that an agent or a person wrote in it. A placeholder that occurs
-// in one of them is real text: its value gets another one, and it is never restored again.
-func (s *Session) Begin(texts [][]byte) *Request {
+// in one of them is real text: its value gets another one, and it is never restored again. owned reports whether a
+// value has a secret of Holdfast's own; nil says no.
+func (s *Session) Begin(texts [][]byte, owned func([]byte) bool) *Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	plain, _ := s.buildIndexes()
@@ -143,11 +156,15 @@ func (s *Session) Begin(texts [][]byte) *Request {
 			}
 		}
 	}
-	return &Request{s: s, texts: texts, Kinds: map[string]int{}}
+	return &Request{s: s, texts: texts, owned: owned, Kinds: map[string]int{}}
 }
 
 // forgetEntry removes a value and its placeholder. mu must be held.
 func (s *Session) forgetEntry(e *entry) {
+	s.bytes -= len(e.value)
+	if e.isSought() {
+		s.sought++
+	}
 	delete(s.byPlaceholder, e.placeholder)
 	delete(s.byValue, e.value)
 	if i := slices.Index(s.order, e); i == 0 {
@@ -165,18 +182,27 @@ func (s *Session) dropIndexes() {
 }
 
 // Replace returns the placeholder of a value that rule found. What is a placeholder of the session already
-// is returned as it is. It is the function for redact.Engine.WithReplace.
+// is returned as it is, and so is the name of a scheme before a credential. It is the function for
+// redact.Engine.WithReplace.
 func (r *Request) Replace(rule string, text []byte) []byte {
+	if n := schemeOf(text); n > 0 {
+		return append(bytes.Clone(text[:n]), r.Replace(rule, text[n:])...)
+	}
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byPlaceholder[string(text)] != nil {
 		return text
 	}
+	oneWay := isOneWay(rule) || len(text) > maxValue || r.owned != nil && r.owned(text)
 	if e := s.byValue[string(text)]; e != nil {
+		if oneWay && !e.oneWay {
+			e.oneWay = true
+			s.dropIndexes()
+		}
 		return []byte(e.placeholder)
 	}
-	e := &entry{rule: rule, value: string(text), oneWay: isOneWay(rule) || len(text) > maxValue}
+	e := &entry{rule: rule, value: string(text), oneWay: oneWay}
 	for n := byte(0); ; n++ {
 		e.placeholder, e.kept = derivePlaceholder(s.key, rule, text, n)
 		if n == 255 || s.byPlaceholder[e.placeholder] == nil && !r.isReal(e.placeholder) {
@@ -185,11 +211,36 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 	}
 	s.byValue[e.value], s.byPlaceholder[e.placeholder] = e, e
 	s.order = append(s.order, e)
-	if len(s.order) > maxEntries {
+	if s.bytes += len(e.value); e.isSought() {
+		s.sought++
+	}
+	for len(s.order) > maxEntries || s.bytes > maxBytes {
 		s.forgetEntry(s.order[0])
 	}
 	s.dropIndexes()
 	return []byte(e.placeholder)
+}
+
+// schemeOf returns the length of the name of a scheme, and the blank behind it, that text begins with.
+func schemeOf(text []byte) int {
+	for _, scheme := range []string{"Bearer ", "Basic ", "Token ", "bearer ", "basic ", "token "} {
+		if len(text) > len(scheme) && string(text[:len(scheme)]) == scheme {
+			return len(scheme)
+		}
+	}
+	return 0
+}
+
+// noteRestored notes that an answer had the value of a placeholder, so that the history has it from now on.
+func (s *Session) noteRestored(placeholder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.byPlaceholder[placeholder]; e != nil && !e.restored {
+		was := e.isSought()
+		if e.restored = true; e.isSought() != was {
+			s.sought++
+		}
+	}
 }
 
 // isOneWay reports whether what a rule found is Holdfast's own, or of no known form: it is never restored.
@@ -243,19 +294,22 @@ func KindOf(rule string) string {
 	return "personal"
 }
 
-// FindAgain returns an engine that finds the secret values of the session at any place, also without a name
-// before them and in other encodings, and replaces them; nil if the session has no secret values.
-func (r *Request) FindAgain() *redact.Engine {
+// FindAgain returns engines that find the secret values of the session at any place, also without a name
+// before them and in other encodings, and replace them.
+func (r *Request) FindAgain() (list []*redact.Engine, err error) {
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.again == nil || s.againOf != s.changes {
-		s.again, s.againOf = newFinder(s.order), s.changes
+	if s.again == nil || s.againOf != s.sought {
+		if s.again, err = newFinders(s.order); err != nil {
+			return nil, err
+		}
+		s.againOf = s.sought
 	}
-	if s.again == nil {
-		return nil
+	for _, e := range s.again {
+		list = append(list, e.WithReplace(r.replaceAgain))
 	}
-	return s.again.WithReplace(r.replaceAgain)
+	return list, nil
 }
 
 // replaceAgain is Replace for what FindAgain found: a value itself, or an encoding of one.

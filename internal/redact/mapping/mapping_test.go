@@ -26,7 +26,7 @@ func replaceAll(t *testing.T, s *Session, texts ...string) (out []string, r *Req
 	for _, text := range texts {
 		in = append(in, []byte(text))
 	}
-	r = s.Begin(in)
+	r = s.Begin(in, nil)
 	first := e.WithReplace(r.Replace)
 	for i, text := range in {
 		got, unread, err := first.Replace(text)
@@ -36,7 +36,11 @@ func replaceAll(t *testing.T, s *Session, texts ...string) (out []string, r *Req
 		r.Count(got.Findings)
 		in[i] = got.Out
 	}
-	if again := r.FindAgain(); again != nil {
+	all, err := r.FindAgain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range all {
 		for i := range in {
 			got, _, err := again.Replace(in[i])
 			if err != nil {
@@ -58,9 +62,9 @@ func restoreText(s *Session, text string) string {
 
 func TestPlaceholderHasTheFormOfItsValue(t *testing.T) {
 	s := newTestSession()
-	r := s.Begin(nil)
+	r := s.Begin(nil, nil)
 	for _, c := range []struct{ rule, value, prefix, suffix string }{
-		{"email", "alice@corp.com", "", mailDomain},
+		{"email", "alice@corp.com", "", MailDomain},
 		{"secret.github", "ghp_0123456789abcdefghijABCDEFGHIJ012345", "ghp_", ""},
 		{"secret.model_key", "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ", "sk-ant-api03-", ""},
 		{"secret.aws_key_id", "AKIAIOSFODNN7EXAMPLE", "AKIA", ""},
@@ -150,7 +154,7 @@ func TestSecretFoundOnceIsReplacedEverywhere(t *testing.T) {
 
 func TestRegisteredSecretIsNeverRestored(t *testing.T) {
 	s := newTestSession()
-	r := s.Begin(nil)
+	r := s.Begin(nil, nil)
 	p := string(r.Replace("secret.literal", []byte("holdfast-own-secret-1")))
 	if got := restoreText(s, p); got != p {
 		t.Fatalf("%q", got)
@@ -196,7 +200,7 @@ func TestOnlyExactPlaceholdersAreRestored(t *testing.T) {
 
 func TestRestoringEscapesAsTheModelDoes(t *testing.T) {
 	s := newTestSession()
-	r := s.Begin(nil)
+	r := s.Begin(nil, nil)
 	value := "Ma\"p\\le\n417é!xq"
 	p := string(r.Replace("secret.assignment", []byte(value)))
 	for _, c := range []struct {
@@ -223,7 +227,7 @@ func TestRestoringEscapesAsTheModelDoes(t *testing.T) {
 // However a text is cut, what comes out is the restoration of the whole.
 func TestRestoringInPiecesIsRestoringTheWhole(t *testing.T) {
 	s := newTestSession()
-	r := s.Begin(nil)
+	r := s.Begin(nil, nil)
 	var parts []string
 	for i := range 50 {
 		parts = append(parts, string(r.Replace("secret.github", fmt.Appendf(nil, "ghp_%036d", i))), "ghp_",
@@ -264,7 +268,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	now := time.Unix(0, 0)
 	all := NewSessions([]byte("key"), func() time.Time { return now })
 	s := all.Find(testOwner)
-	s.Begin(nil).Replace("email", []byte("alice@corp.com"))
+	s.Begin(nil, nil).Replace("email", []byte("alice@corp.com"))
 	if now = now.Add(maxAge - time.Second); all.Find(testOwner) != s {
 		t.Fatal("a session that is used was forgotten")
 	}

@@ -24,6 +24,7 @@ func (n *Counts) Add(other Counts) {
 // Restorer restores placeholders in text that comes in pieces. What it holds back is at most what may be
 // the beginning of a placeholder. It belongs to one goroutine.
 type Restorer struct {
+	s      *Session
 	ix     *Index
 	w      io.Writer
 	held   []byte
@@ -42,7 +43,7 @@ func (s *Session) Restore(inJSON bool, w io.Writer) *Restorer {
 	if inJSON {
 		plain = document
 	}
-	return &Restorer{ix: plain, w: w}
+	return &Restorer{s: s, ix: plain, w: w}
 }
 
 // Write takes more of the text.
@@ -106,6 +107,7 @@ func (r *Restorer) releaseText(all bool) error {
 		r.list = append(r.list, redact.Finding{Rule: "restored", Offset: r.in, Length: len(f.find)})
 		r.in += len(f.find)
 		r.counts.Restored++
+		r.s.noteRestored(f.placeholder)
 		i += len(f.find)
 		from = i
 	}
@@ -149,6 +151,7 @@ func (s *Session) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
 		}
 		out = append(append(out, text[from:i]...), f.write...)
 		n.Restored++
+		s.noteRestored(f.placeholder)
 		i += len(f.find)
 		from = i
 	}

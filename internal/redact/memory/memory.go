@@ -14,6 +14,9 @@ import (
 // the process ends, because a Secret may be read as long. The zero value is
 // ready, and many goroutines may use it.
 type Memory struct {
+	// Ordinary says that the memory is Go's own, which is freed with the values. It is set before the first use.
+	Ordinary bool
+
 	mu      sync.Mutex
 	chunk   []byte // guarded by mu; what of the newest pages is not in use
 	size    int    // guarded by mu; of the newest pages
@@ -50,6 +53,10 @@ func (m *Memory) Buffer(n int) []byte {
 func (m *Memory) more(n int) {
 	m.size = min(max(2*m.size, leastChunk), mostChunk)
 	size := (max(n, m.size) + leastChunk - 1) &^ (leastChunk - 1)
+	if m.Ordinary {
+		m.chunk = make([]byte, size)
+		return
+	}
 	pages, why := lockedPages(size)
 	if pages == nil {
 		pages = make([]byte, size)

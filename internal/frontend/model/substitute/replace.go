@@ -59,7 +59,8 @@ type replacing struct {
 	session *mapping.Session
 
 	request     *mapping.Request
-	values      [][]byte // of texts, decoded; of data and of unsearched texts unchanged
+	all         []*redact.Engine // the row's, and those of the session's values
+	values      [][]byte         // of texts, decoded; of data and of unsearched texts unchanged
 	changed     []bool
 	found       []redact.Finding
 	uninspected int
@@ -69,6 +70,11 @@ type replacing struct {
 // isSearched reports whether a text of a request is searched.
 func isSearched(k modeltext.TextKind) bool {
 	return k != modeltext.Signed && k != modeltext.Binary
+}
+
+// isThought reports whether a text is what a model thought: it wrote the placeholders in it.
+func isThought(path string) bool {
+	return strings.Contains(path, "thinking") || strings.Contains(path, "reasoning")
 }
 
 // isString reports whether a JSON value is a string; any other text is a document of its own.
@@ -86,20 +92,25 @@ func (w *replacing) replaceAll() error {
 			}
 			w.values[i] = v
 		}
-		if isSearched(t.Kind) && t.Kind != modeltext.Served {
+		if isSearched(t.Kind) && t.Kind != modeltext.Served && !isThought(t.Path) {
 			own = append(own, w.values[i])
 		}
 	}
-	w.request = w.session.Begin(own)
+	w.request = w.session.Begin(own, w.engine.HasRegistered)
 	if err := w.searchTexts(w.engine.WithReplace(w.request.Replace)); err != nil {
 		return err
 	}
 	// What was found at one place goes nowhere else either.
-	if again := w.request.FindAgain(); again != nil {
-		if err := w.searchTexts(again); err != nil {
+	again, err := w.request.FindAgain()
+	if err != nil {
+		return err
+	}
+	for _, e := range again {
+		if err := w.searchTexts(e); err != nil {
 			return err
 		}
 	}
+	w.all = append([]*redact.Engine{w.engine}, again...)
 	if err := w.checkFixed(); err != nil {
 		return err
 	}
@@ -159,15 +170,13 @@ func (w *replacing) checkFixed() error {
 // counted.
 func (w *replacing) findIn(value []byte) (rules []string) {
 	probe := func(rule string, text []byte) []byte {
-		if !w.request.IsPlaceholder(text) && !slices.Contains(rules, rule) {
+		isOurs := w.request.IsPlaceholder(text) || bytes.HasSuffix(text, []byte(mapping.MailDomain))
+		if !isOurs && !slices.Contains(rules, rule) {
 			rules = append(rules, rule)
 		}
 		return text
 	}
-	for _, e := range []*redact.Engine{w.engine, w.request.FindAgain()} {
-		if e == nil {
-			continue
-		}
+	for _, e := range w.all {
 		if _, _, err := e.WithReplace(probe).Replace(value); err != nil {
 			rules = append(rules, "fault")
 		}

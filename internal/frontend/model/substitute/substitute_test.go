@@ -125,3 +125,102 @@ func TestRestoreUndoesReplace(t *testing.T) {
 		}
 	}
 }
+
+// replaceText replaces what is found in a text that a person says, and returns the text as it is sent.
+func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string) string {
+	t.Helper()
+	body := []byte(`{"messages":[{"role":"user","content":` + quote(text) + `}]}`)
+	r, err := substitute.Replace(e, s, dialect.Messages, body, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent struct{ Messages []struct{ Content string } }
+	if err := json.Unmarshal(r.Body, &sent); err != nil {
+		t.Fatalf("%v: %s", err, r.Body)
+	}
+	return sent.Messages[0].Content
+}
+
+// restoreAnswer returns a text that a model says as the agent gets it.
+func restoreAnswer(t *testing.T, s *mapping.Session, text string) string {
+	t.Helper()
+	out, _ := substitute.Restore(s, dialect.Messages, []byte(`{"content":[{"type":"text","text":`+quote(text)+`}]}`))
+	var got struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return got.Content[0].Text
+}
+
+// TestRestoredSecretsStayReplaced: a restored value is in the history without its name, and does not leave.
+func TestRestoredSecretsStayReplaced(t *testing.T) {
+	e, s := newEngine(t), newSession()
+	for _, secret := range []string{"hunter2", "correcthorsebattery"} {
+		sent := replaceText(t, e, s, "DB_PASSWORD="+secret+"\n")
+		placeholder := strings.TrimSuffix(strings.TrimPrefix(sent, "DB_PASSWORD="), "\n")
+		if got := restoreAnswer(t, s, "I use "+placeholder); got != "I use "+secret {
+			t.Fatalf("%q", got)
+		}
+		if next := replaceText(t, e, s, "I use "+secret+" now"); next != "I use "+placeholder+" now" {
+			t.Errorf("the next turn has %q", next)
+		}
+	}
+}
+
+// TestManySecretsAreAllLookedFor: no number or length of values makes the search of one of them stop.
+func TestManySecretsAreAllLookedFor(t *testing.T) {
+	e, s := newEngine(t), newSession()
+	var text strings.Builder
+	text.WriteString("DB_PASSWORD=Maple417!xq\n")
+	for i := range 700 {
+		fmt.Fprintf(&text, "API_KEY=%s%03d\n", strings.Repeat("aB3x", 100), i)
+	}
+	if sent := replaceText(t, e, s, text.String()+"connect with Maple417!xq please"); strings.Contains(sent,
+		"Maple417") {
+		t.Error("a secret left")
+	}
+}
+
+// TestReplaceKeepsWhatIsNoSecret: the scheme of a credential, escapes, the ends of a key, and names of members.
+func TestReplaceKeepsWhatIsNoSecret(t *testing.T) {
+	e := newEngine(t)
+	for _, c := range []struct{ text, keeps string }{
+		{"Authorization: Bearer 3kQ9xYz7AbCdEfGhIjKlMnOpQrStUvWx\n", "Authorization: Bearer "},
+		{`PASSWORD="Ma\nple\u0041417xq"` + "\n", `\n`},
+		{`key = "-----BEGIN RSA PRIVATE KEY-----\n` + strings.Repeat(`abcdEFGH01234567abcdEFGH01234567\n`, 12) +
+			`-----END RSA PRIVATE KEY-----"`, `-----END RSA PRIVATE KEY-----`},
+		{`[{"alice@corp-x.com":1},{"alice@corp-x.com":2}]`, `@mail.example":2}`},
+	} {
+		s := newSession()
+		sent := replaceText(t, e, s, c.text)
+		if sent == c.text || !strings.Contains(sent, c.keeps) || restoreAnswer(t, s, sent) != c.text {
+			t.Errorf("%q was sent as %q", c.text, sent)
+		}
+	}
+	if sent := replaceText(t, e, newSession(),
+		"use Bearer 3kQ9_xYz7AbC-dEfGhIjKlMnOpQrStUvWx12345 here"); strings.Contains(sent, "3kQ9") {
+		t.Errorf("a part of a token left: %q", sent)
+	}
+}
+
+// TestRegisteredSecretFoundByItsNameIsNotRestored.
+func TestRegisteredSecretFoundByItsNameIsNotRestored(t *testing.T) {
+	e, s := newEngine(t), newSession()
+	sent := replaceText(t, e, s, `{"password":"`+registered+`"}`)
+	if got := restoreAnswer(t, s, sent); strings.Contains(sent, registered) || strings.Contains(got, registered) {
+		t.Fatalf("sent %q, restored %q", sent, got)
+	}
+}
+
+// TestThoughtsAreNoRealText: a placeholder in what a model thought stays the placeholder of its value.
+func TestThoughtsAreNoRealText(t *testing.T) {
+	e, s := newEngine(t), newSession()
+	first := replaceText(t, e, s, "to alice@corp-x.com")
+	body := `{"messages":[{"role":"user","content":"to alice@corp-x.com"},{"role":"assistant",` +
+		`"content":[{"type":"thinking",` +
+		`"thinking":"so ` + first + `","signature":""}]}]}`
+	r, err := substitute.Replace(e, s, dialect.Messages, []byte(body), false)
+	if err != nil || strings.Count(string(r.Body), first) != 2 {
+		t.Fatalf("%s, %v", r.Body, err)
+	}
+}
