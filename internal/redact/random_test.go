@@ -81,7 +81,7 @@ func digitOf(r *rand.Rand, of string) string { k := r.IntN(len(of)); return of[k
 func randomTimes(kind string) int {
 	switch {
 	case strings.HasSuffix(kind, "KB"):
-		return testrepeat.Times(2000, 12)
+		return testrepeat.Times(300, 12)
 	case strings.HasSuffix(kind, "4096"), strings.HasSuffix(kind, "1000"), strings.HasSuffix(kind, "256"):
 		return testrepeat.Times(2000, 100)
 	}

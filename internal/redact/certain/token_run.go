@@ -108,6 +108,9 @@ func (x *Scanner) azureSecret(i int) {
 
 // googleRefresh masks the "1//0..." of OAuth whose "1" stands at i.
 func (x *Scanner) googleRefresh(i int) {
+	if i > 0 && (x.S[i-1] == '+' || x.S[i-1] == '/') {
+		return // base64
+	}
 	if x.Has(i, "1//0") && x.Begins(i) && x.End(i+4, 40, char.URL64) == i+44 {
 		x.mask(i, x.rest(i+4, char.URL64), rule.Google)
 	}

@@ -120,11 +120,14 @@ func IsSpanish(d []byte) bool {
 var fiscalOdd = [26]byte{1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23}
 
 // IsFiscalCode judges 16 letters and digits: name, birth, town, check letter.
-// Digits may be written as LMNPQRSTUV.
+// Digits may be written as LMNPQRSTUV. Its letters are of one case.
 func IsFiscalCode(d []byte) bool {
 	const shape = "aaaaaa99a99a999a"
 	sum := 0
 	for i, c := range d {
+		if c&0x40 != 0 && (c^d[0])&0x20 != 0 {
+			return false
+		}
 		c &^= (c & 0x40) >> 1 // letters become capitals
 		letter := c >= 'A' && c <= 'Z'
 		if !letter && char.Class[c]&char.Digit == 0 || shape[i] == 'a' && !letter || shape[i] == '9' && letter &&
