@@ -38,7 +38,7 @@ func IsReadableSet(name string) bool {
 	return name == ""
 }
 
-// LooksBinary reports whether the beginning of a body is no text: it has a NUL, or
+// LooksBinary reports whether the beginning of a body is binary: it has a NUL, or
 // more control bytes or broken UTF-8 than text has.
 func LooksBinary(b []byte) bool {
 	bad := 0
@@ -57,14 +57,14 @@ func LooksBinary(b []byte) bool {
 	return bad*8 > len(b)
 }
 
-// IsBinary reports whether b is no text in UTF-8: what a row that allows binary
+// IsBinary reports whether b is not UTF-8 text: what a row that allows binary
 // bodies lets pass. Text that cannot be read is refused there too.
 func IsBinary(b []byte) bool { return bytes.IndexByte(b, 0) >= 0 || !utf8.Valid(b) }
 
 // IsPackets reports whether a body is of Git's protocol over HTTP: lines, each behind
 // its own length in four hexadecimal digits (gitprotocol-http and -common). What
-// is masked in one is longer or shorter than it says, and nobody can read the
-// rest, so that it is no text, though a list of branches looks like one.
+// is masked in one is longer or shorter than it says, and no one can read the
+// rest, so that it is treated as binary, though a list of branches looks like one.
 func IsPackets(contentType string, b []byte) bool {
 	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(contentType)), "application/x-git-") || len(b) < 4 {
 		return false

@@ -32,7 +32,7 @@ func newSession() *mapping.Session {
 	return mapping.NewSessions([]byte("key"), time.Now).Find(mapping.Owner{Agent: "a"})
 }
 
-func quote(s string) string {
+func asJSON(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // of a string
@@ -55,7 +55,7 @@ func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
 	}
 	_, after, _ := strings.Cut(string(r.Body), `"say `)
 	placeholder, _, _ := strings.Cut(after, `"`)
-	answer := []byte(`{"content":[{"type":"text","text":` + quote(placeholder) + `}]}`)
+	answer := []byte(`{"content":[{"type":"text","text":` + asJSON(placeholder) + `}]}`)
 	if out, n := substitute.Restore(s, dialect.Messages, answer); string(out) != string(answer) || n.Restored != 0 {
 		t.Fatalf("restored: %s", out)
 	}
@@ -94,7 +94,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 			text.WriteString(parts[rnd.IntN(len(parts))])
 		}
 		s := newSession()
-		body := []byte(`{"messages":[{"role":"user","content":` + quote(text.String()) + `}]}`)
+		body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text.String()) + `}]}`)
 		r, err := substitute.Replace(e, s, dialect.Messages, body, false)
 		if err != nil {
 			t.Fatalf("%q: %v", text.String(), err)
@@ -105,8 +105,8 @@ func TestRestoreUndoesReplace(t *testing.T) {
 		}
 		said := sent.Messages[0].Content
 		answers := map[string]string{
-			fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quote(said)):                                text.String(),
-			fmt.Sprintf(`{"content":[{"type":"tool_use","id":"t","name":"n","input":{"x":%s}}]}`, quote(said)): text.String(),
+			fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, asJSON(said)):                                text.String(),
+			fmt.Sprintf(`{"content":[{"type":"tool_use","id":"t","name":"n","input":{"x":%s}}]}`, asJSON(said)): text.String(),
 		}
 		for answer, want := range answers {
 			out, _ := substitute.Restore(s, dialect.Messages, []byte(answer))
@@ -129,7 +129,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 // replaceText replaces what is found in a text that a person says, and returns the text as it is sent.
 func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string) string {
 	t.Helper()
-	body := []byte(`{"messages":[{"role":"user","content":` + quote(text) + `}]}`)
+	body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text) + `}]}`)
 	r, err := substitute.Replace(e, s, dialect.Messages, body, false)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string
 // restoreAnswer returns a text that a model says as the agent gets it.
 func restoreAnswer(t *testing.T, s *mapping.Session, text string) string {
 	t.Helper()
-	out, _ := substitute.Restore(s, dialect.Messages, []byte(`{"content":[{"type":"text","text":`+quote(text)+`}]}`))
+	out, _ := substitute.Restore(s, dialect.Messages, []byte(`{"content":[{"type":"text","text":`+asJSON(text)+`}]}`))
 	var got struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
