@@ -122,6 +122,7 @@ func TestNoWayAroundCalls(t *testing.T) {
 // slow is a session whose server reads when the test does.
 type slow struct {
 	k      *table
+	s      *session
 	client *gatewaytest.Peer
 	reads  *mcp.Reader
 	says   io.WriteCloser
@@ -135,10 +136,13 @@ func startSlow(t *testing.T) *slow {
 	c, client := gatewaytest.Pair()
 	g := &slow{k: newTable(), client: client, reads: mcp.NewReader(outR), says: inW, done: make(chan error, 1)}
 	server := &gatewaytest.Stream{Reader: inR, Writer: outW, OnClose: func() { inR.Close(); outW.Close() }}
-	go func() {
-		g.done <- Serve(context.Background(), Lines(c), server, Config{Kernel: g.k, Server: "fs",
-			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
-	}()
+	config, err := Config{Kernel: g.k, Server: "fs",
+		Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.s = newSession(Lines(c), server, config)
+	go func() { g.done <- g.s.run(context.Background()) }()
 	t.Cleanup(func() { client.Input.Close(); inW.Close(); outR.Close() })
 	client.Send(t, hello)
 	g.next(t)
@@ -161,14 +165,15 @@ func (g *slow) next(t *testing.T) string {
 	return string(m.Raw)
 }
 
-// queue makes a ping leave, which blocks the way, and calls wait behind it.
+// queue makes a ping leave, which blocks the way, and calls wait behind it in the outbox.
 func (g *slow) queue(t *testing.T, ids ...int) {
 	t.Helper()
 	g.client.Send(t, `{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 	for i, id := range ids {
 		g.client.Send(t, callCat(id))
-		gatewaytest.Eventually(t, "the call is not made",
-			func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return g.k.active == i+1 })
+		o := g.s.toServer
+		gatewaytest.Eventually(t, "the call is not queued",
+			func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.lines) == i+2 })
 	}
 }
 
