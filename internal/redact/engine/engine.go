@@ -32,7 +32,7 @@ func (e *Engine) NameKind(name []byte) fieldname.Kind { return e.SoughtKind(fiel
 
 // SoughtKind returns k, or fieldname.None if e does not look for it.
 func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
-	if e.PassPersonal && !k.IsSecret() {
+	if e.OnlyRegistered || e.PassPersonal && !k.IsSecret() {
 		return fieldname.None
 	}
 	return k
@@ -40,10 +40,12 @@ func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
 
 // KeepSought removes from list what e does not look for.
 func (e *Engine) KeepSought(list []span.Span) []span.Span {
-	if !e.PassPersonal {
+	if !e.PassPersonal && !e.OnlyRegistered {
 		return list
 	}
-	list = slices.DeleteFunc(list, func(sp span.Span) bool { return !sp.Rule.IsSecret() })
+	list = slices.DeleteFunc(list, func(sp span.Span) bool {
+		return !sp.Rule.IsSecret() || e.OnlyRegistered && sp.Rule < rule.Literal
+	})
 	if len(list) == 0 {
 		return nil
 	}
