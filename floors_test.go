@@ -47,8 +47,8 @@ var orders = map[string][]string{
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
 	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops", "approval"},
 	"internal/frontend/egress": {
-		"hangup", "wire", "destination", "headerfield", "coding", "frames", "pieces", "cleaner", "upstream",
-		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
+		"hangup", "wire", "destination", "headerfield", "refusal", "memory", "aside", "coding", "frames", "pieces",
+		"cleaner", "upstream", "authority", "sentinel", "counters", "credential", "service",
 	},
 	"internal/frontend/mcp":        {"code", "remote", "server", "gateway", "router", "streamable", "service"},
 	"internal/store/sqlite":        {"connection", "schema"},

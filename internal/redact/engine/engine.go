@@ -2,6 +2,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/holdfast-dev/holdfast/internal/redact/certain"
 	"github.com/holdfast-dev/holdfast/internal/redact/escape"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
@@ -20,6 +22,8 @@ type Engine struct {
 	Guess    *guess.Guesser // nil if nothing is probable
 	// OnlyRegistered says that nothing but registered secrets is found.
 	OnlyRegistered bool
+	// Kinds is what is found; registered values are secrets.
+	Kinds rule.Kinds
 }
 
 // New returns an engine that knows lit, writes masks of a style, and
@@ -43,6 +47,15 @@ func (e *Engine) WithMasks(masks placeholder.Masks) *Engine {
 func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Engine {
 	other := *e
 	other.Replacement = replace
+	return &other
+}
+
+// WithKinds returns a copy of e that finds only those kinds.
+func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
+	other := *e
+	if other.Kinds = kinds; kinds == rule.OnlyPersonal {
+		other.Literals = nil
+	}
 	return &other
 }
 
@@ -140,6 +153,19 @@ func (e *Engine) spans(s []byte, last bool) []span.Span {
 		if more := e.Guess.Find(s, list); more != nil {
 			list = span.Union(append(list, more...))
 		}
+	}
+	if e.Kinds != rule.AllKinds {
+		list = e.selectKinds(list)
+	}
+	return list
+}
+
+// selectKinds returns the spans of e.Kinds, nil if there are none. Where a secret has personal data
+// in it, list has the secret only.
+func (e *Engine) selectKinds(list []span.Span) []span.Span {
+	list = slices.DeleteFunc(list, func(sp span.Span) bool { return !e.Kinds.Has(sp.Rule) })
+	if len(list) == 0 {
+		return nil
 	}
 	return list
 }

@@ -185,15 +185,19 @@ func (w *walker) kind() fieldname.Kind {
 		return fieldname.None
 	}
 	t := &w.stack[len(w.stack)-1]
+	k := t.inherited
 	switch {
 	case t.exempt:
 		return fieldname.None
 	case t.own != fieldname.None:
-		return t.own
+		k = t.own
 	case t.holds && t.pair != fieldname.None:
-		return t.pair
+		k = t.pair
 	}
-	return t.inherited
+	if w.e.Kinds != rule.AllKinds && k != fieldname.None && !w.e.Kinds.Has(fieldRule(k)) {
+		return fieldname.None
+	}
+	return k
 }
 
 // text reads the string whose quote stands at i and returns its end.
@@ -561,7 +565,7 @@ func (w *walker) digits(i, end int) {
 
 // maskNumber masks the number at [i, end).
 func (w *walker) maskNumber(i, end int, r rule.Rule) {
-	if string(w.in[i:end]) == "0" {
+	if string(w.in[i:end]) == "0" || !w.e.Kinds.Has(r) {
 		return
 	}
 	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})

@@ -81,7 +81,8 @@ func (w *walker) hideForm(t *frame, i, end int, s []byte) bool {
 		r = rule.PrivateKey
 	case len(s) >= 13 && checksum.IsCard(withoutSeparators(s)) && w.isCard():
 		r = rule.Card
-	default:
+	}
+	if r == rule.None || !w.e.Kinds.Has(r) {
 		return false
 	}
 	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})

@@ -106,3 +106,16 @@ var Names = [...]string{
 
 // IsSecret says whether what r finds is a secret rather than personal.
 func (r Rule) IsSecret() bool { return r >= GuessSecret }
+
+// Kinds is what is searched for. The zero value is everything.
+type Kinds uint8
+
+// The kinds.
+const (
+	AllKinds Kinds = iota
+	OnlySecrets
+	OnlyPersonal
+)
+
+// Has reports whether what r finds is searched for.
+func (k Kinds) Has(r Rule) bool { return k == AllKinds || r.IsSecret() == (k == OnlySecrets) }
