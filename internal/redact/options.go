@@ -36,6 +36,8 @@ type Options struct {
 	Passing bool
 	// OnlyRegistered says that nothing but Literals is found.
 	OnlyRegistered bool
+	// PassPersonal says that secrets are found and personal data is not.
+	PassPersonal bool
 }
 
 // minKey is the least length of a key in bytes.
@@ -65,7 +67,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key}, o.Probable)
-	text.OnlyRegistered = o.OnlyRegistered
+	text.OnlyRegistered, text.PassPersonal = o.OnlyRegistered, o.PassPersonal
 	return &Engine{text: text, bodies: format.New(text)}, nil
 }
 

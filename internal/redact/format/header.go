@@ -125,7 +125,7 @@ func (e *Reader) headerValue(name, value string) (out string, list []finding.Fin
 		return e.cookies(value, true)
 	case low == "access-control-allow-credentials":
 		// It says whether credentials may be sent, and holds none: true.
-	case fieldname.CanHold(fieldname.Of([]byte(name)), []byte(value)), fieldname.IsCredential(name):
+	case fieldname.CanHold(e.NameKind([]byte(name)), []byte(value)), fieldname.IsCredential(name):
 		if placeholder.Len([]byte(value)) == len(value) {
 			return value, nil
 		}
