@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"hash"
 	"io"
 	"sync"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -84,7 +84,7 @@ type events struct {
 	gate   bool // a call of a tool waits to be judged
 	err    error
 
-	signed map[string]hash.Hash // of what the provider signs, as far as it came, by its text's key
+	signed substitute.SignedParts
 
 	pieces *modeltext.PieceReader // of an answer whose placeholders are restored
 

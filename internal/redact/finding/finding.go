@@ -19,12 +19,6 @@ type Finding struct {
 	Length int    `json:"length"`
 }
 
-// IsSecret reports whether a secret was found rather than personal data.
-func (f Finding) IsSecret() bool {
-	return strings.HasPrefix(f.Rule, "secret.") || f.Rule == rule.Names[rule.GuessSecret] ||
-		f.Rule == rule.Names[rule.Fault]
-}
-
 // Result is what a redaction gives. Findings are in order of offset; two
 // overlap only where they name the same string. Out belongs to the caller unless nothing was found: then it is
 // the input itself.
@@ -53,7 +47,18 @@ func (r Result) Rules() []string {
 // names a person. Secrets alone are not personal. It is the ledger's
 // contains_pii_before_redaction (D13).
 func (r Result) PII() bool {
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.IsSecret() })
+	for _, f := range r.Findings {
+		if !f.IsSecret() {
+			return true
+		}
+	}
+	return false
+}
+
+// IsSecret reports whether f is a secret rather than personal data.
+func (f Finding) IsSecret() bool {
+	return strings.HasPrefix(f.Rule, "secret.") || f.Rule == rule.Names[rule.GuessSecret] ||
+		f.Rule == rule.Names[rule.Fault]
 }
 
 // FromSpans appends to to a finding for each of spans, with base added to its offset.
