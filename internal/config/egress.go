@@ -266,6 +266,18 @@ func (c *EgressConfig) table() (*domain.Table, error) {
 	return domain.NewTable(rows)
 }
 
+// ListDefaultRequests returns the rows, not of models, that do not say what happens to a secret in a request.
+func (c *EgressConfig) ListDefaultRequests() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(c.Domains)) {
+		d := c.Domains[name]
+		if d.Redact.Request == "" && d.Type != domain.LLM && domain.Inspect(d.Inspect) != domain.Opaque {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // row is the row as the proxy knows it.
 func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
