@@ -30,7 +30,10 @@ func (d *Daemon) newMCP(seal []byte) *mcp.Service {
 func (d *Daemon) mask(line []byte) []byte { return d.engine.Text(line).Out }
 
 // maskText is mask of a text.
-func (d *Daemon) maskText(s string) string { return string(d.mask([]byte(s))) }
+func (d *Daemon) maskText(s string) string { return string(d.maskRecord([]byte(s))) }
+
+// maskRecord masks a text of a record.
+func (d *Daemon) maskRecord(text []byte) []byte { return d.texts.Text(text).Out }
 
 // mcpConfig is a configuration as the MCP endpoints read it.
 type mcpConfig struct{ *config.Config }

@@ -81,7 +81,7 @@ type ModelsConfig struct {
 type RedactionConfig struct {
 	Request  string   `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"placeholder: replace it in the texts of a request to a model, and restore it in the answer; mask: redact it; refuse the request; or off; placeholder in a row of type llm, else mask, if absent"`
 	Response string   `yaml:"response" enum:"restore,mask,refuse,off" doc:"restore: restore placeholders, and change nothing else; mask: redact it; refuse the answer; or off; restore where requests have placeholders, else mask, if absent"`
-	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"what is redacted although only its surroundings tell; nothing if absent"`
+	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect"`
 	At       string   `yaml:"-"`
 }
 
@@ -188,6 +188,9 @@ func (k *checker) domain(name string, c DomainConfig) {
 	if s := c.Credential; s != nil {
 		k.credential(name, s)
 	}
+	if c.Redact.Guesses != nil {
+		k.deprecate(c.Redact.At, "redact: guesses of "+excerpt.Word(name), "it guessed too badly")
+	}
 }
 
 // row says what the allowlist has against a row, in the row's own place.
@@ -270,8 +273,7 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
 		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow",
 		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
-		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At,
-		Guesses: RedactConfig{Probable: c.Redact.Guesses}.Kinds()}
+		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At}
 	if m := c.Models; m != nil {
 		d.Models = domain.Models{Provider: m.Provider, MaxOutput: m.MaxOutput, Window: m.Window, ServerCalls: m.ServerCalls,
 			Dearer: m.OtherPrices == "allow", Unmetered: m.Unmetered == "allow", Answers: domain.Answers(m.Answers)}

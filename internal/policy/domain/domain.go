@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // The types a domain may have; they set the default risk and unit (D25c).
@@ -126,9 +125,6 @@ type Domain struct {
 	// WebSocket permits the upgrade, and no other upgrade is.
 	WebSocket         bool
 	Request, Response Redaction
-	// Guesses are what redaction masks although only its surroundings tell;
-	// opaque here.
-	Guesses redact.Probable
 	// Addresses are dialled instead of what DNS says: the only way to a
 	// private or loopback address. Link-local, metadata, multicast and
 	// unspecified addresses are refused even here.

@@ -28,9 +28,9 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 		}
 	}
 	values, changes := s.values.ListSecrets()
-	e, err := s.engines.getOrMake(d.Guesses, changes, func() (*redact.Engine, error) {
+	e, err := s.engines.getOrMake(changes, func() (*redact.Engine, error) {
 		return redact.New(redact.Options{Masks: redact.Egress,
-			Probable: d.Guesses, Literals: credential.Deduplicate(s.opt.Secrets, values)})
+			Literals: credential.Deduplicate(s.opt.Secrets, values)})
 	})
 	if err != nil {
 		s.opt.Log.Error("what goes out and comes back cannot be redacted, and is refused", "err", err)
@@ -39,29 +39,24 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 	return e
 }
 
-// engineShelf keeps the engines of one state of the credentials, by what they
-// guess. The zero value is empty.
+// engineShelf keeps the engine of one state of the credentials. The zero value is empty.
 type engineShelf struct {
 	mu      sync.Mutex
-	changes int                                // guarded by mu
-	made    map[redact.Probable]*redact.Engine // guarded by mu
+	changes int            // guarded by mu
+	made    *redact.Engine // guarded by mu
 }
 
-// getOrMake returns the engine for a set of guesses and this state of the credentials.
-func (s *engineShelf) getOrMake(guesses redact.Probable, changes int, make func() (*redact.Engine,
-	error)) (*redact.Engine, error) {
+// getOrMake returns the engine for this state of the credentials.
+func (s *engineShelf) getOrMake(changes int, make func() (*redact.Engine, error)) (*redact.Engine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.made == nil || changes > s.changes {
-		s.made, s.changes = map[redact.Probable]*redact.Engine{}, changes
-	}
-	if e := s.made[guesses]; e != nil {
-		return e, nil
+	if s.made != nil && changes <= s.changes {
+		return s.made, nil
 	}
 	e, err := make()
 	if err != nil {
 		return nil, fmt.Errorf("the engine of egress: %w", err)
 	}
-	s.made[guesses] = e
+	s.made, s.changes = e, changes
 	return e, nil
 }
