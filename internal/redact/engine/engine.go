@@ -160,8 +160,7 @@ func (e *Engine) spans(s []byte, last bool) []span.Span {
 	return list
 }
 
-// selectKinds returns the spans of e.Kinds, nil if there are none. Where a secret has personal data
-// in it, list has the secret only.
+// selectKinds returns the spans of e.Kinds, or nil. A secret with personal data in it is one span.
 func (e *Engine) selectKinds(list []span.Span) []span.Span {
 	list = slices.DeleteFunc(list, func(sp span.Span) bool { return !e.Kinds.Has(sp.Rule) })
 	if len(list) == 0 {

@@ -70,7 +70,7 @@ func (n *nest) field(d *draft, from, to int, text []byte, level int) error {
 	return nil
 }
 
-// fieldKind returns what name says of its value, None if that is not searched for.
+// fieldKind returns the kind of value that name announces, None if that kind is not searched for.
 func (e *Reader) fieldKind(name []byte) fieldname.Kind {
 	k := fieldname.Of(name)
 	if k != fieldname.None && !e.Kinds.Has(fieldRule(k)) {
