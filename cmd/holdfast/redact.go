@@ -77,7 +77,7 @@ func redactText(a *app, args []string) error {
 	if f.may != "" {
 		a.say("--probable is deprecated and has no effect: name a program under redact: detector in the configuration")
 	}
-	e, stop, err := a.redactor(f)
+	e, stop, err := a.makeRedaction(f)
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (m *atMost) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// redactor makes the redaction that the configuration and the flags ask for. stop ends it.
-func (a *app) redactor(f redactFlags) (texts *detector.Records, stop func(), err error) {
+// makeRedaction makes the redaction that the configuration and the flags ask for. stop ends it.
+func (a *app) makeRedaction(f redactFlags) (texts *detector.Records, stop func(), err error) {
 	e, l, err := a.makeEngine(f)
 	if err != nil {
 		return nil, nil, err

@@ -38,8 +38,8 @@ type checker struct {
 	deprecated []string
 }
 
-// deprecate notes that key, at where, has no effect.
-func (k *checker) deprecate(where, key, hint string) {
+// noteDeprecated notes that key, at where, has no effect.
+func (k *checker) noteDeprecated(where, key, hint string) {
 	k.deprecated = append(k.deprecated, fmt.Sprintf("%s: %s is deprecated and has no effect: %s", where, key, hint))
 }
 
@@ -193,6 +193,7 @@ func (k *checker) boundaries(c *Config) {
 		k.schema(b, "output_schema", b.OutputSchema)
 		k.confidence(b)
 		k.walls(b)
+		k.checkToolRedaction(b)
 		k.language(b)
 	}
 }

@@ -33,8 +33,8 @@ func (c *DetectorConfig) Start(log *slog.Logger) (*detector.Detector, error) {
 	return detector.Start(detector.Options{Command: c.Command, Timeout: time.Duration(c.Timeout), Log: log})
 }
 
-// detector checks what names an external detector.
-func (k *checker) detector(c *DetectorConfig) {
+// checkDetector checks what names an external detector.
+func (k *checker) checkDetector(c *DetectorConfig) {
 	if c == nil {
 		return
 	}
@@ -46,9 +46,9 @@ func (k *checker) detector(c *DetectorConfig) {
 }
 
 func (k *checker) redact(c *Config) {
-	k.detector(c.Redact.Detector)
+	k.checkDetector(c.Redact.Detector)
 	if c.Redact.Probable != nil {
-		k.deprecate(k.at("redact.probable"), "redact: probable", "name a program under redact: detector")
+		k.noteDeprecated(k.at("redact.probable"), "redact: probable", "name a program under redact: detector")
 	}
 	for _, r := range c.Redact.Register {
 		n := 0

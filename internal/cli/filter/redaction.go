@@ -140,14 +140,14 @@ func (f *Redaction) text() error {
 		err = s.Close()
 	}
 	if err == nil {
-		err = last.flush()
+		err = last.searchRest()
 	}
 	found := s.Findings()
 	f.note(found.First, found.Counts)
 	return unshown(err)
 }
 
-// maxHeld is how much of a line is held for the detector, in bytes.
+// maxHeld is the length of a held line at which the detector gets what there is of it, in bytes.
 const maxHeld = 32 << 10
 
 // lines has the detector search text that the engine has redacted: whole lines, or what is held of a longer one.
@@ -172,7 +172,7 @@ func (l *lines) Write(p []byte) (int, error) {
 		if at := bytes.LastIndexByte(l.held[from:to], '\n'); at >= 0 {
 			to = from + at + 1
 		}
-		if err := l.search(l.held[from:to]); err != nil {
+		if err := l.searchText(l.held[from:to]); err != nil {
 			return 0, err
 		}
 		from = to
@@ -181,16 +181,16 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes what is held.
-func (l *lines) flush() error {
+// searchRest writes what is held.
+func (l *lines) searchRest() error {
 	if len(l.held) == 0 {
 		return nil
 	}
-	return l.search(l.held)
+	return l.searchText(l.held)
 }
 
-// search writes one text. Its findings have places in the text that the engine has redacted.
-func (l *lines) search(text []byte) error {
+// searchText writes one text. Its findings have places in the text that the engine has redacted.
+func (l *lines) searchText(text []byte) error {
 	line := bytes.TrimRight(text, "\r\n")
 	r := l.f.texts.Text(line)
 	for i := range r.Findings {

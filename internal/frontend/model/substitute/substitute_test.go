@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
 	s := newSession()
 	body := `{"model":"m","tools":[{"name":"x","description":"` + registered + `"}],"metadata":{"user_id":"` + registered +
 		`"},"messages":[{"role":"user","content":"say ` + registered + `"}]}`
-	r, err := substitute.Replace(newEngine(t), s, dialect.Messages, []byte(body), false)
+	r, err := substitute.Replace(newEngine(t), s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,24 +57,26 @@ func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
 	_, after, _ := strings.Cut(string(r.Body), `"say `)
 	placeholder, _, _ := strings.Cut(after, `"`)
 	answer := []byte(`{"content":[{"type":"text","text":` + asJSON(placeholder) + `}]}`)
-	if out, n := substitute.Restore(s, dialect.Messages, answer); string(out) != string(answer) || n.Restored != 0 {
+	if out, n := substitute.Restore(s.Snapshot(), dialect.Messages, answer); string(out) != string(answer) || n.Restored != 0 {
 		t.Fatalf("restored: %s", out)
 	}
 }
 
-// TestReplaceSearchesPicturesUnlessTheRowLetsThemPass: a picture that holds a token is refused with its place.
+// TestReplaceSearchesPicturesUnlessTheRowLetsThemPass: a picture that holds a token is refused with its place, and
+// recorded as not inspected where it passes.
 func TestReplaceSearchesPicturesUnlessTheRowLetsThemPass(t *testing.T) {
 	picture := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n" + "ghp_0123456789abcdefghijABCDEFGHIJ012345" +
 		strings.Repeat("\x00", 64)))
 	body := []byte(`{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64",` +
 		`"media_type":"image/png","data":"` + picture + `"}}]}]}`)
-	_, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, false)
+	_, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, substitute.RefuseBinaries)
 	refused, ok := errors.AsType[*holdfast.Error](err)
-	if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, "messages[0].content[0].source.data") {
+	if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, "messages[0].content[0]:") {
 		t.Fatalf("%v", err)
 	}
-	r, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, true)
-	if err != nil || string(r.Body) != string(body) || r.Uninspected != 1 {
+	r, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, substitute.AllowBinaries)
+	if err != nil || string(r.Body) != string(body) || r.Uninspected != 1 ||
+		!slices.Equal(r.NotInspected, []string{"messages[0].content[0]: a picture or sound"}) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 }
@@ -95,7 +98,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 		}
 		s := newSession()
 		body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text.String()) + `}]}`)
-		r, err := substitute.Replace(e, s, dialect.Messages, body, false)
+		r, err := substitute.Replace(e, s, dialect.Messages, body, substitute.RefuseBinaries)
 		if err != nil {
 			t.Fatalf("%q: %v", text.String(), err)
 		}
@@ -109,7 +112,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 			fmt.Sprintf(`{"content":[{"type":"tool_use","id":"t","name":"n","input":{"x":%s}}]}`, asJSON(said)): text.String(),
 		}
 		for answer, want := range answers {
-			out, _ := substitute.Restore(s, dialect.Messages, []byte(answer))
+			out, _ := substitute.Restore(s.Snapshot(), dialect.Messages, []byte(answer))
 			var got struct {
 				Content []struct {
 					Text  string
@@ -130,7 +133,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string) string {
 	t.Helper()
 	body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text) + `}]}`)
-	r, err := substitute.Replace(e, s, dialect.Messages, body, false)
+	r, err := substitute.Replace(e, s, dialect.Messages, body, substitute.RefuseBinaries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +147,7 @@ func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string
 // restoreAnswer returns a text that a model says as the agent gets it.
 func restoreAnswer(t *testing.T, s *mapping.Session, text string) string {
 	t.Helper()
-	out, _ := substitute.Restore(s, dialect.Messages, []byte(`{"content":[{"type":"text","text":`+asJSON(text)+`}]}`))
+	out, _ := substitute.Restore(s.Snapshot(), dialect.Messages, []byte(`{"content":[{"type":"text","text":`+asJSON(text)+`}]}`))
 	var got struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -219,7 +222,7 @@ func TestThoughtsAreNoRealText(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":"to alice@corp-x.com"},{"role":"assistant",` +
 		`"content":[{"type":"thinking",` +
 		`"thinking":"so ` + first + `","signature":""}]}]}`
-	r, err := substitute.Replace(e, s, dialect.Messages, []byte(body), false)
+	r, err := substitute.Replace(e, s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
 	if err != nil || strings.Count(string(r.Body), first) != 2 {
 		t.Fatalf("%s, %v", r.Body, err)
 	}
