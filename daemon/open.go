@@ -50,6 +50,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/store/statedir"
@@ -94,6 +95,8 @@ type Daemon struct {
 	tools     *toolpin.Catalog
 	latch     *latch.Latch
 	engine    *redact.Engine
+	texts     *detector.Records  // engine, and detector
+	detector  *detector.Detector // nil for none
 	// unverified is why the store is not the one that was signed here last.
 	unverified string
 	secrets    []holdfast.Secret // that engine was made of
@@ -310,7 +313,7 @@ func (d *Daemon) heedWitness(ctx context.Context) error {
 func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 	d.tools = toolpin.New(d.engine)
 	return kernel.Config{
-		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
+		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Records: d.texts, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(),
@@ -385,6 +388,9 @@ func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own.Weakened = append(slices.Clone(own.Weakened), d.weakerRedaction()...)
 	for _, w := range own.Weakened {
 		d.log.Warn("weakened", "what", w)
+	}
+	for _, w := range l.Deprecated {
+		d.log.Warn("deprecated", "what", w)
 	}
 	return &own
 }
@@ -519,6 +525,7 @@ func (d *Daemon) Close() error {
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}
+	d.detector.Close() // what was recorded before needed it
 	return errors.Join(append(errs, d.owner.Release())...)
 }
 

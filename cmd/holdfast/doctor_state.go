@@ -45,6 +45,9 @@ func (a *app) seeConfig(daemon.Paths) finding {
 	if all := l.Policy.Weakened; len(all) > 0 {
 		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed", "weakened: %s", strings.Join(all, "; "))
 	}
+	if len(l.Deprecated) > 0 {
+		return warn("leave out what has no effect", "%s", strings.Join(l.Deprecated, "; "))
+	}
 	if path == "" {
 		return okay("none, the safe defaults govern")
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // The types a domain may have; they set the default risk and unit (D25c).
@@ -126,14 +125,14 @@ type Domain struct {
 	// Binary permits bodies that cannot be decoded or looked into: they are
 	// hashed and capped only (D25a).
 	Binary bool
+	// Parts is of requests to models. Empty means AllowParts with Binary, and at a known host of models where
+	// requests have placeholders; else RefuseParts.
+	Parts Parts
 	// WebSocket permits the upgrade, and no other upgrade is.
 	WebSocket bool
 	// Request and Response are of the secrets in each direction, Personal is of the personal data in both where they
 	// mask or refuse. Personal is empty where neither does.
 	Request, Response, Personal Redaction
-	// Guesses are what redaction masks although only its surroundings tell;
-	// opaque here.
-	Guesses redact.Probable
 	// Addresses are dialled instead of what DNS says: the only way to a
 	// private or loopback address. Link-local, metadata, multicast and
 	// unspecified addresses are refused even here.

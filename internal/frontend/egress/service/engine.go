@@ -28,10 +28,10 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 		}
 	}
 	values, changes := s.values.ListSecrets()
-	sought := engineKind{d.Guesses, d.Personal == domain.Pass}
-	e, err := s.engines.getOrMake(sought, changes, func() (*redact.Engine, error) {
-		return redact.New(redact.Options{Masks: redact.Egress, Probable: sought.guesses,
-			PassPersonal: sought.passes, Literals: credential.Deduplicate(s.opt.Secrets, values)})
+	passes := d.Personal == domain.Pass
+	e, err := s.engines.getOrMake(passes, changes, func() (*redact.Engine, error) {
+		return redact.New(redact.Options{Masks: redact.Egress, PassPersonal: passes,
+			Literals: credential.Deduplicate(s.opt.Secrets, values)})
 	})
 	if err != nil {
 		s.opt.Log.Error("what goes out and comes back cannot be redacted, and is refused", "err", err)
@@ -40,35 +40,30 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 	return e
 }
 
-// engineKind is what the engines of rows differ in.
-type engineKind struct {
-	guesses redact.Probable
-	passes  bool // personal data
-}
-
-// engineShelf keeps the engines of one state of the credentials, by their kind. The zero value is empty.
+// engineShelf keeps the engines of one state of the credentials: one for rows that pass personal data, and one for
+// all others. The zero value is empty.
 type engineShelf struct {
 	mu      sync.Mutex
-	changes int                           // guarded by mu
-	made    map[engineKind]*redact.Engine // guarded by mu
+	changes int                     // guarded by mu
+	made    map[bool]*redact.Engine // guarded by mu
 }
 
-// getOrMake returns the engine of a kind for this state of the credentials.
+// getOrMake returns the engine for this state of the credentials.
 func (s *engineShelf) getOrMake(
-	kind engineKind, changes int, make func() (*redact.Engine, error),
+	passes bool, changes int, make func() (*redact.Engine, error),
 ) (*redact.Engine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.made == nil || changes > s.changes {
-		s.made, s.changes = map[engineKind]*redact.Engine{}, changes
+		s.made, s.changes = map[bool]*redact.Engine{}, changes
 	}
-	if e := s.made[kind]; e != nil {
+	if e := s.made[passes]; e != nil {
 		return e, nil
 	}
 	e, err := make()
 	if err != nil {
 		return nil, fmt.Errorf("the engine of egress: %w", err)
 	}
-	s.made[kind] = e
+	s.made[passes] = e
 	return e, nil
 }
