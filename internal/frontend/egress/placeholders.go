@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"maps"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	x.body.masks = nil
 	session, err := x.findSession()
 	if err != nil {
-		return nil, redactionFailed(err)
+		return nil, cleaner.AsRedactionError(err)
 	}
 	m := &mapped{session: session, kinds: map[string]int{}}
 	if len(x.body.raw) == 0 {
@@ -50,20 +51,20 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	}
 	engine := x.p.cfg.Engine(d)
 	if engine == nil {
-		return nil, noEngine()
+		return nil, cleaner.NewEngineError()
 	}
 	if !x.body.share.Grow(4 * int64(len(x.body.raw))) {
 		return nil, memory.Busy()
 	}
 	var r *substitute.Request
-	err = x.p.within(len(x.body.raw), func() (err error) {
+	err = x.p.out.cleaners.RunWithin(len(x.body.raw), func() (err error) {
 		r, err = substitute.Replace(engine, m.session, format, x.body.raw, d.Binary)
 		return err
 	})
 	if known, ok := errors.AsType[*holdfast.Error](err); ok && known.Kind != holdfast.KindRedaction {
 		return nil, asLetter(err)
 	} else if err != nil {
-		return nil, redactionFailed(err)
+		return nil, cleaner.AsRedactionError(err)
 	}
 	m.placeholders, m.kinds, m.uninspected = r.Placeholders, r.Kinds, r.Uninspected
 	x.body.raw, x.body.findings = r.Body, r.Found
