@@ -50,6 +50,8 @@ type entry struct {
 	oneWay                   bool
 	restored                 bool // an answer had it
 
+	forms *entryForms
+
 	unsaved bool      // the keeper does not have it, or another state of it
 	saved   time.Time // when the keeper got it
 }
@@ -162,7 +164,7 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 // addEntry adds a value, and forgets the oldest ones if there are too many. mu must be held.
 func (s *Session) addEntry(e *entry) {
 	s.byValue[e.value], s.byPlaceholder[e.placeholder] = e, e
-	s.order = append(s.order, e)
+	s.order, e.forms = append(s.order, e), &entryForms{}
 	if s.bytes += len(e.value); e.isSought() {
 		s.sought++
 	}
