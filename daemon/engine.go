@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -28,6 +29,19 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 		d.unlocked = d.engine.Trouble()
 	}
 	return nil
+}
+
+// newToolEngine returns what gives the engine for arguments and results of MCP tools, which is made when the first
+// contract asks for it. It writes the masks of traffic. It is nil, which refuses, if it cannot be made.
+func (d *Daemon) newToolEngine() func() *redact.Engine {
+	return sync.OnceValue(func() *redact.Engine {
+		e, err := redact.New(redact.Options{Masks: redact.Egress, Literals: d.secrets})
+		if err != nil {
+			d.log.Error("tool calls refused: redaction unavailable", "err", err)
+			return nil
+		}
+		return e
+	})
 }
 
 // weakerRedaction is one sentence where registered secrets are kept less well

@@ -22,7 +22,8 @@ func (d *Daemon) newMCP(seal []byte) *mcp.Service {
 			return s.Halted || err != nil || d.disabled() != ""
 		},
 		Page: d.pageURL, ReviewHint: d.decidingCommand, Seal: seal, Panicked: d.panicked,
-		Mask: d.mask, Log: d.log, Person: person(), Version: d.opt.Version, Busy: &d.sessionsDone,
+		Engine: d.newToolEngine(), Mask: d.mask, Log: d.log, Person: person(), Version: d.opt.Version,
+		Busy: &d.sessionsDone,
 	})
 }
 

@@ -186,7 +186,7 @@ func (k *checker) boundaries(c *Config) {
 		k.schema(b, "output_schema", b.OutputSchema)
 		k.confidence(b)
 		k.walls(b)
-		k.toolRedaction(b)
+		k.checkToolRedaction(b)
 		k.language(b)
 	}
 }
