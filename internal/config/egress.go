@@ -79,8 +79,9 @@ type ModelsConfig struct {
 // RedactionConfig is what happens to secrets and personal data in each
 // direction.
 type RedactionConfig struct {
-	Request  string   `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"placeholder: replace it in the texts of a request to a model, and restore it in the answer; mask: redact it; refuse the request; or off; placeholder in a row of type llm, else mask, if absent"`
-	Response string   `yaml:"response" enum:"restore,mask,refuse,off" doc:"restore: restore placeholders, and change nothing else; mask: redact it; refuse the answer; or off; restore where requests have placeholders, else mask, if absent"`
+	Request  string   `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"a secret in a request. placeholder: replace it and personal data in the texts of a request to a model, and restore them in the answer; mask: replace it with a mask; refuse the request; off: look for nothing; placeholder in a row of type llm, else refuse, if absent"`
+	Response string   `yaml:"response" enum:"restore,mask,refuse,off" doc:"a secret in an answer. restore: restore placeholders, and change nothing else; mask: replace it with a mask; refuse the answer; off: look for nothing; restore where requests have placeholders, else mask, if absent"`
+	Personal string   `yaml:"personal" enum:"mask,refuse,pass" doc:"personal data in both directions, where they mask or refuse secrets. mask: replace it with a mask; refuse the message; pass: let it through; mask if absent"`
 	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"what is redacted although only its surroundings tell; nothing if absent"`
 	At       string   `yaml:"-"`
 }
@@ -269,7 +270,8 @@ func (c *EgressConfig) table() (*domain.Table, error) {
 func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
 		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow" || c.Binary == "unsearched", Parts: domain.Parts(c.Binary),
-		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
+		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response),
+		Personal: domain.Redaction(c.Redact.Personal), Roots: c.Roots,
 		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At,
 		Guesses: RedactConfig{Probable: c.Redact.Guesses}.Kinds()}
 	if m := c.Models; m != nil {

@@ -3,15 +3,13 @@ package egress
 import (
 	"context"
 	"errors"
-	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
@@ -137,15 +135,4 @@ func (m *mapped) addCounts(n mapping.Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counts.Add(n)
-}
-
-// buildHeader returns refusal.HeaderRedacted of a request, "" for nothing. What is restored in an answer that comes in pieces
-// is unknown when it begins.
-func (m *mapped) buildHeader() string {
-	p := m.sumCounts()
-	if p.Replaced == 0 && p.Restored == 0 && p.Altered == 0 {
-		return ""
-	}
-	return fmt.Sprintf("replaced=%d; restored=%d; altered=%d; kinds=%s", p.Replaced, p.Restored, p.Altered,
-		strings.Join(p.Kinds, ","))
 }

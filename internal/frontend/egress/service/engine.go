@@ -28,9 +28,10 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 		}
 	}
 	values, changes := s.values.ListSecrets()
-	e, err := s.engines.getOrMake(d.Guesses, changes, func() (*redact.Engine, error) {
-		return redact.New(redact.Options{Masks: redact.Egress,
-			Probable: d.Guesses, Literals: credential.Deduplicate(s.opt.Secrets, values)})
+	sought := engineKind{d.Guesses, d.Personal == domain.Pass}
+	e, err := s.engines.getOrMake(sought, changes, func() (*redact.Engine, error) {
+		return redact.New(redact.Options{Masks: redact.Egress, Probable: sought.guesses,
+			PassPersonal: sought.passes, Literals: credential.Deduplicate(s.opt.Secrets, values)})
 	})
 	if err != nil {
 		s.opt.Log.Error("what goes out and comes back cannot be redacted, and is refused", "err", err)
@@ -39,29 +40,35 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 	return e
 }
 
-// engineShelf keeps the engines of one state of the credentials, by what they
-// guess. The zero value is empty.
-type engineShelf struct {
-	mu      sync.Mutex
-	changes int                                // guarded by mu
-	made    map[redact.Probable]*redact.Engine // guarded by mu
+// engineKind is what the engines of rows differ in.
+type engineKind struct {
+	guesses redact.Probable
+	passes  bool // personal data
 }
 
-// getOrMake returns the engine for a set of guesses and this state of the credentials.
-func (s *engineShelf) getOrMake(guesses redact.Probable, changes int, make func() (*redact.Engine,
-	error)) (*redact.Engine, error) {
+// engineShelf keeps the engines of one state of the credentials, by their kind. The zero value is empty.
+type engineShelf struct {
+	mu      sync.Mutex
+	changes int                           // guarded by mu
+	made    map[engineKind]*redact.Engine // guarded by mu
+}
+
+// getOrMake returns the engine of a kind for this state of the credentials.
+func (s *engineShelf) getOrMake(
+	kind engineKind, changes int, make func() (*redact.Engine, error),
+) (*redact.Engine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.made == nil || changes > s.changes {
-		s.made, s.changes = map[redact.Probable]*redact.Engine{}, changes
+		s.made, s.changes = map[engineKind]*redact.Engine{}, changes
 	}
-	if e := s.made[guesses]; e != nil {
+	if e := s.made[kind]; e != nil {
 		return e, nil
 	}
 	e, err := make()
 	if err != nil {
 		return nil, fmt.Errorf("the engine of egress: %w", err)
 	}
-	s.made[guesses] = e
+	s.made[kind] = e
 	return e, nil
 }
