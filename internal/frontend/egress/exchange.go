@@ -295,6 +295,11 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	x.took.gates = time.Since(x.asked)
 	x.p.counters.Observe(counters.Cross, x.took.gates)
 	x.broken = true
+	defer func() { // the client need not wait for it
+		if err := x.model.saveValues(ctx); err != nil {
+			x.p.log.Error("values behind placeholders were not kept", "err", err)
+		}
+	}()
 	defer func() {
 		x.stop()
 		if x.client != nil {
@@ -304,6 +309,9 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 		}
 		close(x.acted)
 	}()
+	if err := x.model.saveValues(ctx); err != nil {
+		return out, cleaner.AsRedactionError(errors.Join(err, holdfast.ErrNotStarted))
+	}
 	up, err := x.upstream(ctx)
 	if err != nil {
 		return out, err
