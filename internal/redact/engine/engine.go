@@ -23,8 +23,8 @@ type Engine struct {
 	Guess    *guess.Guesser // nil if nothing is probable
 	// OnlyRegistered says that nothing but registered secrets is found.
 	OnlyRegistered bool
-	// PassPersonal says that personal data is not found.
-	PassPersonal bool
+	// Kinds is what is found; registered values are secrets.
+	Kinds rule.Kinds
 }
 
 // NameKind returns what a name says of its value, as far as e looks for it.
@@ -32,18 +32,19 @@ func (e *Engine) NameKind(name []byte) fieldname.Kind { return e.SoughtKind(fiel
 
 // SoughtKind returns k, or fieldname.None if e does not look for it.
 func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
-	if e.PassPersonal && !k.IsSecret() {
+	if !e.Kinds.Seeks(k.IsSecret()) {
 		return fieldname.None
 	}
 	return k
 }
 
-// KeepSought removes from list what e does not look for.
+// KeepSought removes from list what e does not look for. Where a secret has personal data in it, list has the
+// secret only.
 func (e *Engine) KeepSought(list []span.Span) []span.Span {
-	if !e.PassPersonal {
+	if e.Kinds == rule.AllKinds {
 		return list
 	}
-	list = slices.DeleteFunc(list, func(sp span.Span) bool { return !sp.Rule.IsSecret() })
+	list = slices.DeleteFunc(list, func(sp span.Span) bool { return !e.Kinds.Has(sp.Rule) })
 	if len(list) == 0 {
 		return nil
 	}
@@ -74,8 +75,19 @@ func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Eng
 	return &other
 }
 
+// WithKinds returns a copy of e that finds only those kinds.
+func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
+	other := *e
+	if other.Kinds = kinds; kinds == rule.OnlyPersonal {
+		other.Literals = nil
+	}
+	return &other
+}
+
 // OnlyRules reports whether no secret is registered, nothing is guessed and personal data is found.
-func (e *Engine) OnlyRules() bool { return e.Literals == nil && e.Probable == 0 && !e.PassPersonal }
+func (e *Engine) OnlyRules() bool {
+	return e.Literals == nil && e.Probable == 0 && e.Kinds == rule.AllKinds
+}
 
 // Text redacts text of any kind. If the engine is nil or faults, the whole text
 // is masked under the rule "fault".

@@ -106,3 +106,19 @@ var Names = [...]string{
 
 // IsSecret says whether what r finds is a secret rather than personal.
 func (r Rule) IsSecret() bool { return r >= GuessSecret }
+
+// Kinds is what is searched for. The zero value is everything.
+type Kinds uint8
+
+// The kinds.
+const (
+	AllKinds Kinds = iota
+	OnlySecrets
+	OnlyPersonal
+)
+
+// Has reports whether what r finds is searched for.
+func (k Kinds) Has(r Rule) bool { return k.Seeks(r.IsSecret()) }
+
+// Seeks reports whether secrets are searched for; with false, whether personal data is.
+func (k Kinds) Seeks(secret bool) bool { return k == AllKinds || secret == (k == OnlySecrets) }

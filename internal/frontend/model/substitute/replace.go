@@ -6,7 +6,6 @@ package substitute
 import (
 	"bytes"
 	"crypto/sha256"
-	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
@@ -29,6 +29,8 @@ type Request struct {
 	Found []redact.Finding
 	// Kinds counts what was replaced, by kind (mapping.KindOf).
 	Kinds map[string]int
+	// Placeholders are those by which the answer is restored.
+	Placeholders *mapping.Snapshot
 	// Uninspected is the number of parts that could not be searched, such as pictures; NotInspected are the places
 	// of the first ones, with reasons.
 	Uninspected  int
@@ -50,8 +52,8 @@ func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byt
 	if err := w.replaceAll(); err != nil {
 		return nil, err
 	}
-	return &Request{Body: w.out, Found: w.found, Kinds: w.request.Kinds, Uninspected: w.uninspected,
-		NotInspected: w.notInspected}, nil
+	return &Request{Body: w.out, Found: w.found, Kinds: w.request.Kinds, Placeholders: w.request.Snapshot(),
+		Uninspected: w.uninspected, NotInspected: w.notInspected}, nil
 }
 
 // replacing is the state of one Replace.
