@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -23,14 +22,14 @@ func documentOf(text string) string {
 		return fmt.Sprintf("<</Length %d>>stream\n%s\nendstream", len(content), content)
 	}
 	pdf := "%PDF-1.7\n"
-	for i, o := range []string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 2/Kids[3 0 R 4 0 R]>>", page(5), page(6),
-		stream("nothing"), stream(text)} {
+	for i, o := range []string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 2/Kids[3 0 R 4 0 R]>>",
+		page(5), page(6), stream("nothing"), stream(text)} {
 		pdf += fmt.Sprintf("%d 0 obj\n%s\nendobj\n", i+1, o)
 	}
 	return base64.StdEncoding.EncodeToString([]byte(pdf + "trailer<</Root 1 0 R>>\n%%EOF\n"))
 }
 
-// documentRows are modelRows with what a row says of parts. Of parts that no one can count a window is the bound.
+// documentRows are modelRows with a setting of parts. Unsearched ones need a window, because nothing else bounds them.
 func documentRows(parts domain.Parts) func(tls, plain uint16) []domain.Domain {
 	return func(tls, plain uint16) []domain.Domain {
 		rows := modelRows(tls, plain)
@@ -44,7 +43,7 @@ func documentRows(parts domain.Parts) func(tls, plain uint16) []domain.Domain {
 	}
 }
 
-// notInspected returns what the newest entry says of parts that were not inspected.
+// notInspected returns the number and the places of the parts that the newest entry calls not inspected.
 func (w *world) notInspected() (int, []string) {
 	w.t.Helper()
 	_, e := w.newest()
@@ -63,8 +62,8 @@ func TestModelsSearchDocuments(t *testing.T) {
 	picture := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n\x00\x00" + strings.Repeat("\x01\x02", 99)))
 	harmless, telling := documentOf("harmless, of "+ownMail), documentOf(ownToken)
 	anthropic := func(data string) string {
-		return `{"role":"user","content":[{"type":"text","text":"read it"},{"type":"document","source":{"type":"base64",` +
-			`"media_type":"application/pdf","data":"` + data + `"}}]}`
+		return `{"role":"user","content":[{"type":"text","text":"read it"},{"type":"document","source":{` +
+			`"type":"base64","media_type":"application/pdf","data":"` + data + `"}}]}`
 	}
 	result := func(data string) string {
 		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"document",` +
@@ -79,11 +78,14 @@ func TestModelsSearchDocuments(t *testing.T) {
 		refused      string
 		notInspected string
 	}{
-		"picture":           {domain.AllowParts, image, "", "messages[0].content[0]: a picture or sound"},
-		"document":          {domain.AllowParts, anthropic(harmless), "", ""},
-		"with a secret":     {domain.AllowParts, anthropic(telling), fmt.Sprintf(refusal, "messages[0].content[1]"), ""},
-		"in a tool result":  {domain.AllowParts, result(telling), fmt.Sprintf(refusal, "messages[0].content[0].content[0]"), ""},
-		"unsearched":        {domain.UnsearchedParts, anthropic(telling), "", "messages[0].content[1]: not searched by the row"},
+		"picture":  {domain.AllowParts, image, "", "messages[0].content[0]: a picture or sound"},
+		"document": {domain.AllowParts, anthropic(harmless), "", ""},
+		"with a secret": {domain.AllowParts, anthropic(telling),
+			fmt.Sprintf(refusal, "messages[0].content[1]"), ""},
+		"in a tool result": {domain.AllowParts, result(telling),
+			fmt.Sprintf(refusal, "messages[0].content[0].content[0]"), ""},
+		"unsearched": {domain.UnsearchedParts, anthropic(telling), "",
+			"messages[0].content[1]: not searched by the row"},
 		"damaged":           {domain.AllowParts, anthropic(harmless[:400]), "window", ""},
 		"document, refused": {domain.RefuseParts, anthropic(harmless), "messages[0].content[1]: ", ""},
 	} {
@@ -110,7 +112,7 @@ func TestModelsSearchDocuments(t *testing.T) {
 	}
 }
 
-// D13a: OpenAI's documents are searched in the same way, and sound passes.
+// D13a: OpenAI's documents are searched in the same way.
 func TestModelsSearchDocumentsOfOpenAI(t *testing.T) {
 	file := func(data string) string {
 		return `{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,` + data + `"}}`
@@ -122,22 +124,16 @@ func TestModelsSearchDocumentsOfOpenAI(t *testing.T) {
 	chat := func(part string) string {
 		return `{"model":"gpt-x","max_completion_tokens":50,"messages":[{"role":"user","content":[` + part + `]}]}`
 	}
-	sound := base64.StdEncoding.EncodeToString([]byte("RIFF\x00\x00WAVE" + strings.Repeat("\x01\xff", 99)))
-	for name, c := range map[string]struct{ path, body, refused, notInspected string }{
-		"file":         {"/v1/chat/completions", chat(file(documentOf("harmless"))), "", ""},
-		"file, secret": {"/v1/chat/completions", chat(file(documentOf(ownToken))), "page 2 of the PDF in messages[0].content[0] holds", ""},
-		"input":        {"/v1/responses", input(documentOf("harmless")), "", ""},
+	for name, c := range map[string]struct{ path, body, refused string }{
+		"file": {"/v1/chat/completions", chat(file(documentOf("harmless"))), ""},
+		"file, secret": {"/v1/chat/completions", chat(file(documentOf(ownToken))),
+			"page 2 of the PDF in messages[0].content[0] holds"},
+		"input": {"/v1/responses", input(documentOf("harmless")), ""},
 		"input, secret": {"/v1/responses", input(documentOf(ownToken)),
-			"page 2 of the PDF in input[0].content[0] holds", ""},
-		"sound": {"/v1/chat/completions", chat(`{"type":"input_audio","input_audio":{"format":"wav","data":"` + sound + `"}}`),
-			"", "messages[0].content[0]: a picture or sound"},
+			"page 2 of the PDF in input[0].content[0] holds"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newModels(t, setup{rows: func(tls, plain uint16) []domain.Domain {
-				rows := documentRows(domain.AllowParts)(tls, plain)
-				rows[1].Models.Dearer = true // sound has a price of its own
-				return rows
-			}, policy: func(*kernel.Policy) {}})
+			w := newModels(t, setup{rows: documentRows(domain.AllowParts)})
 			last := w.answers(func(string) string { return `{"id":"x","model":"gpt-x","usage":{}}` })
 			resp, body := posted(t, w.client(), "https://"+w.at("other.test")+c.path, c.body)
 			if c.refused != "" {
@@ -152,7 +148,7 @@ func TestModelsSearchDocumentsOfOpenAI(t *testing.T) {
 				t.Fatalf("%d %s", resp.StatusCode, body)
 			}
 			w.entries(1)
-			if _, places := w.notInspected(); strings.Join(places, " ") != c.notInspected {
+			if _, places := w.notInspected(); len(places) > 0 {
 				t.Errorf("not inspected: %q", places)
 			}
 		})
