@@ -50,7 +50,7 @@ type DomainConfig struct {
 	MaxRequest       Size            `yaml:"max_request" doc:"a request's body at most, decoded, such as 512KB; 10MB if absent, 32MB of type llm"`
 	MaxResponse      Size            `yaml:"max_response" doc:"an answer's body at most, decoded; 100MB if absent"`
 	Inspect          string          `yaml:"inspect" enum:"terminate,opaque" doc:"terminate: what goes through is read, redacted and judged; opaque: nothing of it is seen; terminate if absent"`
-	Binary           string          `yaml:"binary" enum:"refuse,allow,unsearched" doc:"allow: bodies that cannot be looked into pass, hashed and capped, and in requests to models pictures, sound and documents, of which PDFs are searched for secrets; unsearched: these are not searched; refuse if absent, but for such parts at the hosts of known providers"`
+	Binary           string          `yaml:"binary" enum:"refuse,allow,unsearched" doc:"allow: bodies that cannot be looked into pass, hashed and capped, and in requests to models pictures, sound and documents, of which PDFs are searched for secrets; unsearched: these are not searched; refuse if absent, except such parts at the hosts of known providers"`
 	WebSocket        bool            `yaml:"websocket" doc:"the upgrade to WebSocket is allowed"`
 	Redact           RedactionConfig `yaml:"redact" doc:"what happens to secrets and personal data"`
 	Addresses        []string        `yaml:"addresses" doc:"dialled instead of what DNS says: the only way to a private address"`

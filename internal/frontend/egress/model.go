@@ -58,6 +58,9 @@ func (x *exchange) readModel() *holdfast.Error {
 		return asLetter(err)
 	}
 	limits := limitsOf(d, req, x.r.Header)
+	if mapped != nil {
+		limits.Documents = mapped.documents
+	}
 	bound, err := req.Bound(limits)
 	if err != nil {
 		return asLetter(err)

@@ -26,6 +26,7 @@ type mapped struct {
 	kinds        map[string]int
 	uninspected  int
 	notInspected []string
+	documents    dialect.Documents
 
 	mu     sync.Mutex
 	counts mapping.Counts // guarded by mu
@@ -66,7 +67,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 		return nil, cleaner.AsRedactionError(err)
 	}
 	m.placeholders, m.kinds = r.Placeholders, r.Kinds
-	m.uninspected, m.notInspected = r.Uninspected, r.NotInspected
+	m.uninspected, m.notInspected, m.documents = r.Uninspected, r.NotInspected, r.Documents
 	x.body.raw, x.body.findings = r.Body, r.Found
 	return m, nil
 }

@@ -109,6 +109,12 @@ func (w *replacing) checkPDF(place string, data []byte) error {
 	d := pdftext.Read(ctx, data)
 	cancel()
 	w.documents += time.Since(begun)
+	if d.IsRead() {
+		w.read.Count, w.read.Pages = w.read.Count+1, w.read.Pages+int64(d.Pages)
+		for _, s := range d.Sections {
+			w.read.Text += int64(len(s.Text))
+		}
+	}
 	for _, s := range d.Sections {
 		where := fmt.Sprintf("page %d of the PDF in ", s.Page)
 		if s.Page == 0 {
