@@ -37,6 +37,8 @@ type Options struct {
 	Passing bool
 	// OnlyRegistered says that nothing but Literals is found.
 	OnlyRegistered bool
+	// PassPersonal says that secrets are found and personal data is not.
+	PassPersonal bool
 }
 
 // minKey is the least length of a key in bytes.
@@ -69,6 +71,9 @@ func New(o Options) (*Engine, error) {
 	}
 	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key}, o.Probable)
 	text.OnlyRegistered = o.OnlyRegistered
+	if o.PassPersonal {
+		text.Kinds = rule.OnlySecrets
+	}
 	e := &Engine{text: text, bodies: format.New(text)}
 	// They share no familiar names: a secret that a name holds is none to the other.
 	e.secrets, e.personal = format.New(text.WithKinds(rule.OnlySecrets)), format.New(text.WithKinds(rule.OnlyPersonal))

@@ -46,7 +46,7 @@ func (e *events) read(block []byte) error {
 		return nil
 	}
 	if e.a.mode == domain.Restore {
-		return e.restoreEvent(ev, data)
+		return e.restoreEvent(ev, block, data)
 	}
 	share := e.a.p.out.memory.NewShare(heldBy(e.a.ctx))
 	defer share.Done()

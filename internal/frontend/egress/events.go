@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
-	"hash"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"io"
 	"sync"
 	"time"
@@ -91,7 +91,7 @@ type events struct {
 	gate   bool // a call of a tool waits to be judged
 	err    error
 
-	signed map[string]hash.Hash // of what the provider signs, as far as it came, by its text's key
+	signed substitute.SignedParts
 
 	pieces *modeltext.PieceReader // of an answer whose placeholders are restored
 

@@ -20,6 +20,8 @@ import (
 // mapped is what was replaced in one request to a model, and what is restored in its answer.
 type mapped struct {
 	session *mapping.Session
+	// placeholders are those that the session had when the request left.
+	placeholders *mapping.Snapshot
 	// kinds counts what was replaced, by kind.
 	kinds       map[string]int
 	uninspected int
@@ -38,6 +40,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	x.body.masks = nil
 	m := &mapped{session: x.findSession(), kinds: map[string]int{}}
 	if len(x.body.raw) == 0 {
+		m.placeholders = m.session.Snapshot()
 		return m, nil
 	}
 	engine := x.p.cfg.Engine(d)
@@ -57,7 +60,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	} else if err != nil {
 		return nil, cleaner.AsRedactionError(err)
 	}
-	m.kinds, m.uninspected = r.Kinds, r.Uninspected
+	m.placeholders, m.kinds, m.uninspected = r.Placeholders, r.Kinds, r.Uninspected
 	x.body.raw, x.body.findings = r.Body, r.Found
 	return m, nil
 }

@@ -43,8 +43,8 @@ func parseAnswer(line []byte) (a answer, err error) {
 	return a, nil
 }
 
-// check returns the findings of an answer to text. An error is the text's alone: the next answer may be right.
-func (a *answer) check(text []byte) ([]finding.Finding, error) {
+// checkFindings returns the findings of an answer to text. An error is the text's alone: the next answer may be right.
+func (a *answer) checkFindings(text []byte) ([]finding.Finding, error) {
 	switch {
 	case a.Error != nil:
 		return nil, ErrReported // what it says may quote the text

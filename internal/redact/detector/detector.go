@@ -12,9 +12,9 @@
 // share maxOverlap bytes, so what is shorter than that is whole in one of them. Line breaks and control characters are
 // escaped. Each byte that is not UTF-8 is sent as "?", so offsets stay the same.
 //
-// Every failure is an error of Find, and its caller must not show or send the text. A program that writes what is not
-// an answer to a pending id, or stops answering, is killed with its process group. One that ends is started again after
-// a pause that doubles from one second to one minute.
+// Every failure is an error of Find, and its caller must not show or send the text. A program that writes
+// other lines than answers to pending ids, or stops answering, is killed with its process group. One that ends is
+// started again after a pause that doubles from one second to one minute.
 package detector
 
 import (
@@ -57,7 +57,7 @@ type Options struct {
 	Command []string
 	// Timeout bounds each answer; 0 is DefaultTimeout.
 	Timeout time.Duration
-	// Log, if not nil, is told when the program ends. It never gets a text.
+	// Log, if not nil, gets a warning when the program ends, and never a text.
 	Log *slog.Logger
 
 	// first and longest bound the pause before a restart, starting the time until the first answer. stall is the least
@@ -96,7 +96,7 @@ func Start(o Options) (*Detector, error) {
 	setDefault(&o.stall, 5*time.Second)
 	d := &Detector{opt: o, stop: make(chan struct{}), done: make(chan struct{})}
 	started := make(chan error, 1)
-	go d.supervise(started)
+	go d.keepRunning(started)
 	if err := <-started; err != nil {
 		<-d.done
 		return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Err: err,
@@ -127,10 +127,10 @@ func (d *Detector) Close() {
 // must be refused or masked whole. The error is a holdfast.Error with one of the causes above, or ctx's.
 func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, error) {
 	if d == nil {
-		return nil, failure(ErrClosed)
+		return nil, wrapFailure(ErrClosed)
 	}
 	if len(text) > MaxText {
-		return nil, failure(fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(text), MaxText))
+		return nil, wrapFailure(fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(text), MaxText))
 	}
 	if len(text) == 0 {
 		return nil, nil
@@ -141,7 +141,7 @@ func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, er
 		end := cutWindow(clean, from)
 		some, err := d.findInWindow(ctx, clean[from:end])
 		if err != nil {
-			return nil, failure(err)
+			return nil, wrapFailure(err)
 		}
 		for _, f := range some {
 			f.Offset += from
@@ -152,11 +152,11 @@ func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, er
 		}
 		from = nextWindow(clean, from, end)
 	}
-	return merge(found), nil
+	return joinFindings(found), nil
 }
 
-// failure wraps a cause for callers that branch on the kind.
-func failure(err error) error {
+// wrapFailure wraps a cause for callers that branch on the kind.
+func wrapFailure(err error) error {
 	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/detector", Err: err,
 		Why: "names and addresses could not be searched: " + err.Error(), Hint: "check the program of redact: detector"}
 }
@@ -176,11 +176,11 @@ func (d *Detector) findInWindow(ctx context.Context, text []byte) ([]finding.Fin
 	if p == nil {
 		return nil, fmt.Errorf("%w: %w", ErrDown, last)
 	}
-	return p.find(ctx, text)
+	return p.findWhenReady(ctx, text)
 }
 
-// supervise keeps a process running until Close. It reports the first start.
-func (d *Detector) supervise(started chan<- error) {
+// keepRunning keeps a process running until Close. It reports the first start.
+func (d *Detector) keepRunning(started chan<- error) {
 	defer close(d.done)
 	pause := d.opt.first
 	for first := true; ; first = false {
@@ -193,7 +193,7 @@ func (d *Detector) supervise(started chan<- error) {
 			}
 		}
 		if err == nil {
-			err = p.run(d.stop)
+			err = p.serveTexts(d.stop)
 			if p.wasReady() && time.Since(p.since) >= d.opt.longest {
 				pause = d.opt.first
 			}

@@ -146,7 +146,8 @@ func TestFindRefusesTextsThatAreTooLong(t *testing.T) {
 }
 
 func TestFindFailsOnWrongFindings(t *testing.T) {
-	for _, mode := range []string{"no-findings", "cuts-character", "beyond-end", "negative", "empty", "no-end", "no-kind",
+	for _, mode := range []string{"no-findings", "cuts-character", "beyond-end", "negative", "empty", "no-end",
+		"no-kind",
 		"text-as-kind", "long-kind", "many-findings"} {
 		t.Run(mode, func(t *testing.T) {
 			d := startMode(t, Options{}, mode)
@@ -298,7 +299,8 @@ func TestDetectorBoundsTheRateOfRestarts(t *testing.T) {
 }
 
 func TestDetectorEndsAProgramThatNeverBecomesReady(t *testing.T) {
-	d := startMode(t, Options{Timeout: 50 * time.Millisecond, first: time.Hour, starting: 200 * time.Millisecond}, "mute")
+	d := startMode(t, Options{Timeout: 50 * time.Millisecond, first: time.Hour, starting: 200 * time.Millisecond},
+		"mute")
 	wantFailure(t, d, "Ann Lee", ErrLate)
 	time.Sleep(400 * time.Millisecond)
 	wantFailure(t, d, "Ann Lee", ErrDown)
@@ -321,7 +323,7 @@ func TestDetectorKeepsTheStandardErrorFromTheLog(t *testing.T) {
 	var log syncBuffer
 	d := startMode(t, Options{first: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))}, "noisy")
 	wantFound(t, d, "Ann Lee", finding.Finding{Rule: "detector.name", Offset: 0, Length: 7})
-	runningProcess(t, d).kill()
+	runningProcess(t, d).killGroup()
 	for end := time.Now().Add(20 * time.Second); log.String() == "" && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -433,14 +435,16 @@ func TestStartFailsWithoutAProgram(t *testing.T) {
 }
 
 func TestCutWindowCoversEveryByte(t *testing.T) {
-	for _, text := range []string{"", "a", strings.Repeat("ab\x01\"é日\U0001F600", 30_000), strings.Repeat("\u0000", 70_000)} {
+	for _, text := range []string{"", "a", strings.Repeat("ab\x01\"é日\U0001F600", 30_000),
+		strings.Repeat("\u0000", 70_000)} {
 		b, end := []byte(text), 0
 		for from := 0; from < len(b); {
 			if from > end {
 				t.Fatalf("the gap [%d, %d)", end, from)
 			}
 			next := cutWindow(b, from)
-			if next <= end && next < len(b) || !strings.HasPrefix(string(b[from:next]), string([]rune(string(b[from:next])))) {
+			if next <= end && next < len(b) || !strings.HasPrefix(string(b[from:next]),
+				string([]rune(string(b[from:next])))) {
 				t.Fatalf("the window [%d, %d) after %d", from, next, end)
 			}
 			if end = next; end == len(b) {

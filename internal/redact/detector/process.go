@@ -49,7 +49,7 @@ type process struct {
 	ended  chan struct{} // closed when the process has ended
 
 	// said has what it wrote to its standard error before it got a text of a caller: later words may quote one. It is
-	// read after run.
+	// read after serveTexts.
 	said   *excerpt.First
 	saying sync.Mutex
 	mute   bool // guarded by saying; a caller's text was written
@@ -70,20 +70,20 @@ type request struct {
 	own      bool            // it is firstText
 }
 
-// found is what became of a text.
+// found is the result of a text.
 type found struct {
 	list []finding.Finding
 	err  error
 }
 
-// startProcess starts the program. run must be called after it.
+// startProcess starts the program. serveTexts must be called after it.
 func startProcess(o *Options) (*process, error) {
 	p := &process{opt: o, since: time.Now(), lines: make(chan *request), ready: make(chan struct{}),
 		broken: make(chan struct{}), ended: make(chan struct{}), said: excerpt.NewFirst(maxSaid),
 		pending: map[int64]*request{}}
 	p.cmd = exec.Command(o.Command[0], o.Command[1:]...)
-	p.cmd.Env = environment(os.Environ())
-	p.cmd.SysProcAttr = attributes()
+	p.cmd.Env = pickEnvironment(os.Environ())
+	p.cmd.SysProcAttr = processAttributes()
 	var theirs [3]*os.File
 	var err error
 	if theirs[0], p.in, err = os.Pipe(); err == nil {
@@ -94,7 +94,7 @@ func startProcess(o *Options) (*process, error) {
 	if err == nil {
 		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1], theirs[2]
 		started := make(chan error)
-		go p.wait(started)
+		go p.awaitExit(started)
 		err = <-started
 	}
 	closeAll(theirs[:]...)
@@ -124,8 +124,8 @@ func startFailure(err error) error {
 	return err
 }
 
-// environment returns what the program gets of the environment.
-func environment(have []string) []string {
+// pickEnvironment returns what the program gets of the environment.
+func pickEnvironment(have []string) []string {
 	env := []string{} // never nil, which would be all of it
 	for _, kv := range have {
 		name, _, _ := strings.Cut(kv, "=")
@@ -136,8 +136,9 @@ func environment(have []string) []string {
 	return env
 }
 
-// wait starts the process and waits for it on one thread: on Linux the process dies with the thread that started it.
-func (p *process) wait(started chan<- error) {
+// awaitExit starts the process and waits for it on one thread: on Linux the process dies with the thread that started
+// it.
+func (p *process) awaitExit(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
@@ -146,7 +147,7 @@ func (p *process) wait(started chan<- error) {
 		return
 	}
 	err = p.cmd.Wait()
-	p.kill() // what it left in its group
+	p.killGroup() // what it left in its group
 	if err == nil {
 		err = errors.New("exit status 0")
 	}
@@ -154,25 +155,25 @@ func (p *process) wait(started chan<- error) {
 	_ = p.out.SetReadDeadline(time.Now().Add(lastWords))
 	_ = p.err.SetReadDeadline(time.Now().Add(lastWords))
 	close(p.ended)
-	t := time.AfterFunc(lastWords, func() { p.fail(err) })
+	t := time.AfterFunc(lastWords, func() { p.setBroken(err) })
 	defer t.Stop()
 	<-p.broken
 }
 
-// kill kills the process group. The number of a group that has a process is not given to another.
-func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
+// killGroup kills the process group. The number of a group that has a process is not given to another.
+func (p *process) killGroup() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
-// run serves texts until the process ends, fails or stop is closed, and returns why. Nothing of it is left then.
-func (p *process) run(stop <-chan struct{}) error {
+// serveTexts serves texts until the process ends, fails or stop is closed, and returns why. Nothing of it is left then.
+func (p *process) serveTexts(stop <-chan struct{}) error {
 	var all sync.WaitGroup
-	for _, f := range []func(){p.write, p.read, p.listen} {
+	for _, f := range []func(){p.writeRequests, p.readAnswers, p.readStderr} {
 		all.Go(f)
 	}
-	all.Go(p.begin)
+	all.Go(p.sendFirst)
 	select {
 	case <-p.broken:
 	case <-stop:
-		p.fail(ErrClosed)
+		p.setBroken(ErrClosed)
 		_ = p.in.Close()
 		t := time.NewTimer(grace)
 		select {
@@ -184,7 +185,7 @@ func (p *process) run(stop <-chan struct{}) error {
 	select {
 	case <-p.ended: // its group is killed, and its number may be another's
 	default:
-		p.kill()
+		p.killGroup()
 	}
 	<-p.ended
 	closeAll(p.in, p.out, p.err)
@@ -194,13 +195,13 @@ func (p *process) run(stop <-chan struct{}) error {
 	return p.why
 }
 
-// begin sends the first text and waits for its answer.
-func (p *process) begin() {
+// sendFirst sends the first text and waits for its answer.
+func (p *process) sendFirst() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), p.opt.starting, ErrLate)
 	defer cancel()
-	_, err := p.ask(ctx, &request{text: []byte(firstText), own: true})
+	_, err := p.askProcess(ctx, &request{text: []byte(firstText), own: true})
 	if err != nil {
-		p.fail(fmt.Errorf("its first text: %w", err))
+		p.setBroken(fmt.Errorf("its first text: %w", err))
 		return
 	}
 	close(p.ready)
@@ -216,8 +217,8 @@ func (p *process) wasReady() bool {
 	}
 }
 
-// fail makes the process unusable. The first cause counts.
-func (p *process) fail(why error) {
+// setBroken makes the process unusable. The first cause counts.
+func (p *process) setBroken(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.why != nil {
@@ -231,28 +232,28 @@ func (p *process) fail(why error) {
 	close(p.broken)
 }
 
-// find asks for one text once the process is ready.
-func (p *process) find(ctx context.Context, text []byte) ([]finding.Finding, error) {
+// findWhenReady asks for one text once the process is ready.
+func (p *process) findWhenReady(ctx context.Context, text []byte) ([]finding.Finding, error) {
 	select {
 	case <-p.ready:
 	case <-p.broken:
-		return nil, p.down()
+		return nil, p.downError()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	return p.ask(ctx, &request{text: text})
+	return p.askProcess(ctx, &request{text: text})
 }
 
-func (p *process) down() error {
+func (p *process) downError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return fmt.Errorf("%w: %w", ErrDown, p.why)
 }
 
-// ask sends a request and waits for its answer.
-func (p *process) ask(ctx context.Context, r *request) ([]finding.Finding, error) {
+// askProcess sends a request and waits for its answer.
+func (p *process) askProcess(ctx context.Context, r *request) ([]finding.Finding, error) {
 	r.left, r.since, r.answered = ctx, time.Now(), make(chan found, 1)
-	if err := p.register(r); err != nil {
+	if err := p.registerRequest(r); err != nil {
 		return nil, err
 	}
 	select {
@@ -260,7 +261,7 @@ func (p *process) ask(ctx context.Context, r *request) ([]finding.Finding, error
 	case f := <-r.answered: // it failed before
 		return f.list, f.err
 	case <-ctx.Done():
-		p.forget(r)
+		p.dropRequest(r)
 		return nil, p.giveUp(ctx)
 	}
 	select {
@@ -271,8 +272,8 @@ func (p *process) ask(ctx context.Context, r *request) ([]finding.Finding, error
 	}
 }
 
-// register gives the request an id.
-func (p *process) register(r *request) error {
+// registerRequest gives the request an id.
+func (p *process) registerRequest(r *request) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -287,8 +288,8 @@ func (p *process) register(r *request) error {
 	return nil
 }
 
-// forget drops a request that was not written.
-func (p *process) forget(r *request) {
+// dropRequest drops a request that was not written.
+func (p *process) dropRequest(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pending, r.id)
@@ -304,7 +305,7 @@ func (p *process) giveUp(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	if stalled {
-		p.fail(ErrLate)
+		p.setBroken(ErrLate)
 	}
 	return context.Cause(ctx)
 }
@@ -312,8 +313,8 @@ func (p *process) giveUp(ctx context.Context) error {
 // stallAfter returns the age at which an unanswered text shows that the process hangs.
 func (p *process) stallAfter() time.Duration { return max(3*p.opt.Timeout, p.opt.stall) }
 
-// write writes requests. A process that does not read holds it, and not the callers.
-func (p *process) write() {
+// writeRequests writes requests. A process that does not read holds it, and not the callers.
+func (p *process) writeRequests() {
 	var line []byte
 	for {
 		var r *request
@@ -323,7 +324,7 @@ func (p *process) write() {
 			return
 		}
 		if r.left.Err() != nil {
-			p.forget(r)
+			p.dropRequest(r)
 			continue
 		}
 		line = strconv.AppendInt(append(line[:0], `{"id":`...), r.id, 10)
@@ -337,39 +338,39 @@ func (p *process) write() {
 		_, err := p.in.Write(line)
 		clear(line)
 		if err != nil {
-			p.fail(fmt.Errorf("cannot write to the detector: %w", startFailure(err)))
+			p.setBroken(fmt.Errorf("cannot write to the detector: %w", startFailure(err)))
 			return
 		}
 	}
 }
 
-// read reads answers until the process can be used no longer.
-func (p *process) read() {
+// readAnswers reads answers until the process can be used no longer.
+func (p *process) readAnswers() {
 	lines := bufio.NewScanner(p.out)
 	lines.Buffer(make([]byte, 0, 64<<10), maxAnswer)
 	for lines.Scan() {
-		if err := p.deliver(lines.Bytes()); err != nil {
-			p.fail(err)
+		if err := p.deliverAnswer(lines.Bytes()); err != nil {
+			p.setBroken(err)
 			return
 		}
 	}
 	err := lines.Err()
 	switch {
 	case errors.Is(err, bufio.ErrTooLong):
-		p.fail(fmt.Errorf("%w: a line of more than %d bytes", ErrMalformed, maxAnswer))
+		p.setBroken(fmt.Errorf("%w: a line of more than %d bytes", ErrMalformed, maxAnswer))
 	case err == nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed):
 		select {
-		case <-p.broken: // wait says how the process ended
+		case <-p.broken: // awaitExit reports how the process ended
 		case <-time.After(2 * lastWords):
-			p.fail(errors.New("it closed its standard output"))
+			p.setBroken(errors.New("it closed its standard output"))
 		}
 	default:
-		p.fail(fmt.Errorf("cannot read from the detector: %w", startFailure(err)))
+		p.setBroken(fmt.Errorf("cannot read from the detector: %w", startFailure(err)))
 	}
 }
 
-// deliver gives one answer to who waits for it. After an error the lines mean nothing.
-func (p *process) deliver(line []byte) error {
+// deliverAnswer gives one answer to who waits for it. After an error the lines mean nothing.
+func (p *process) deliverAnswer(line []byte) error {
 	a, err := parseAnswer(line)
 	if err != nil {
 		return err
@@ -381,13 +382,13 @@ func (p *process) deliver(line []byte) error {
 	if r == nil {
 		return fmt.Errorf("%w: an id that no text waits for", ErrMalformed)
 	}
-	list, err := a.check(r.text)
+	list, err := a.checkFindings(r.text)
 	r.answered <- found{list, err}
 	return nil
 }
 
-// listen reads the standard error, and keeps the first of it.
-func (p *process) listen() {
+// readStderr reads the standard error, and keeps the first of it.
+func (p *process) readStderr() {
 	buf := make([]byte, 4<<10)
 	for {
 		n, err := p.err.Read(buf)

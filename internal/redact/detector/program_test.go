@@ -30,16 +30,18 @@ type sent struct {
 	Text string `json:"text"`
 }
 
-// answered returns a proper answer: "Ann Lee" is a name, "Main St 1" an address, "red" a color.
-func answered(s sent) string {
+// makeAnswer returns a proper answer: "Ann Lee" is a name, "Main St 1" an address, "red" a color.
+func makeAnswer(s sent) string {
 	list := []string{}
-	for _, w := range [][2]string{{"Ann Lee", "name"}, {"Åsa Öberg", "name"}, {"Main St 1", "address"}, {"red", "color"}} {
+	for _, w := range [][2]string{{"Ann Lee", "name"}, {"Åsa Öberg", "name"}, {"Main St 1", "address"},
+		{"red", "color"}} {
 		for from := 0; ; {
 			at := strings.Index(s.Text[from:], w[0])
 			if at < 0 {
 				break
 			}
-			list = append(list, fmt.Sprintf(`{"start":%d,"end":%d,"kind":%q,"score":0.9}`, from+at, from+at+len(w[0]), w[1]))
+			list = append(list, fmt.Sprintf(`{"start":%d,"end":%d,"kind":%q,"score":0.9}`, from+at,
+				from+at+len(w[0]), w[1]))
 			from += at + len(w[0])
 		}
 	}
@@ -90,11 +92,11 @@ func runProgram(mode string, args []string) {
 			f.Write(line)
 			f.Close()
 		}
-		say := answered(s)
+		say := makeAnswer(s)
 		if n == 0 {
-			say = first(mode, args, say)
+			say = answerFirst(mode, args, say)
 		} else {
-			say, held = next(mode, args, s, say, held)
+			say, held = answerNext(mode, args, s, say, held)
 		}
 		if say != "" {
 			os.Stdout.WriteString(say + "\n")
@@ -102,8 +104,8 @@ func runProgram(mode string, args []string) {
 	}
 }
 
-// first returns the answer to the first text.
-func first(mode string, args []string, say string) string {
+// answerFirst returns the answer to the first text.
+func answerFirst(mode string, args []string, say string) string {
 	switch mode {
 	case "exit":
 		fmt.Fprint(os.Stderr, "cannot import a model")
@@ -124,13 +126,13 @@ func first(mode string, args []string, say string) string {
 	return say
 }
 
-// next returns the answer to a later text.
-func next(mode string, args []string, s sent, say string, held []string) (string, []string) {
+// answerNext returns the answer to a later text.
+func answerNext(mode string, args []string, s sent, say string, held []string) (string, []string) {
 	if form := always[mode]; form != "" {
 		return fmt.Sprintf(form, s.ID), nil
 	}
 	switch mode {
-	case "reverse": // answers to three texts at once
+	case "reverse": // three answers together
 		if held = append([]string{say}, held...); len(held) < 3 {
 			return "", held
 		}

@@ -67,8 +67,8 @@ func alignDown(text []byte, i int) int {
 	return i
 }
 
-// merge sorts findings and joins those that overlap.
-func merge(list []finding.Finding) []finding.Finding {
+// joinFindings sorts findings and joins those that overlap.
+func joinFindings(list []finding.Finding) []finding.Finding {
 	slices.SortFunc(list, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length))
 	})

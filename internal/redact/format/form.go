@@ -42,7 +42,7 @@ func (n *nest) pair(d *draft, from, to, level int) error {
 		return err
 	}
 	value := formDecoded(d.in[eq+1 : to])
-	if k := n.e.fieldKind(name); fieldname.CanHold(k, value) {
+	if k := n.e.NameKind(name); fieldname.CanHold(k, value) {
 		if placeholder.Len(value) != len(value) {
 			r := fieldRule(k)
 			d.findings = append(d.findings, finding.Finding{Rule: rule.Names[r], Offset: eq + 1, Length: to - eq - 1})
@@ -68,15 +68,6 @@ func (n *nest) field(d *draft, from, to int, text []byte, level int) error {
 	}
 	d.replace(from, to, formEncoded(r.Out))
 	return nil
-}
-
-// fieldKind returns what name says of its value, None if that is not searched for.
-func (e *Reader) fieldKind(name []byte) fieldname.Kind {
-	k := fieldname.Of(name)
-	if k != fieldname.None && !e.Kinds.Has(fieldRule(k)) {
-		return fieldname.None
-	}
-	return k
 }
 
 // fieldRule is the rule under which a name has its value masked.

@@ -126,7 +126,7 @@ func (e *Reader) headerValue(name, value string) (out string, list []finding.Fin
 		return e.cookies(value, true)
 	case low == "access-control-allow-credentials":
 		// It says whether credentials may be sent, and holds none: true.
-	case fieldname.CanHold(e.fieldKind([]byte(name)), []byte(value)), secrets && fieldname.IsCredential(name):
+	case fieldname.CanHold(e.NameKind([]byte(name)), []byte(value)), secrets && fieldname.IsCredential(name):
 		if placeholder.Len([]byte(value)) == len(value) {
 			return value, nil
 		}

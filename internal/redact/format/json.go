@@ -194,10 +194,7 @@ func (w *walker) kind() fieldname.Kind {
 	case t.holds && t.pair != fieldname.None:
 		k = t.pair
 	}
-	if w.e.Kinds != rule.AllKinds && k != fieldname.None && !w.e.Kinds.Has(fieldRule(k)) {
-		return fieldname.None
-	}
-	return k
+	return w.e.SoughtKind(k)
 }
 
 // text reads the string whose quote stands at i and returns its end.
@@ -423,7 +420,7 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 	k := w.kind()
 	if !t.object { // ["--token", "x"]
 		if len(s) > 0 && s[0] == '-' {
-			k = t.inherited
+			k = w.e.SoughtKind(t.inherited)
 		}
 		t.own = fieldname.OfFlag(s)
 	}
@@ -532,7 +529,7 @@ func (w *walker) number(i int) int {
 	}
 	d := w.in[i:end]
 	if !t.exempt && !w.e.OnlyRegistered {
-		if whole := integer(d); len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
+		if whole := integer(d); w.e.Kinds.Has(rule.Card) && len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
 			w.maskNumber(i, end, rule.Card)
 			return end
 		}

@@ -118,4 +118,7 @@ const (
 )
 
 // Has reports whether what r finds is searched for.
-func (k Kinds) Has(r Rule) bool { return k == AllKinds || r.IsSecret() == (k == OnlySecrets) }
+func (k Kinds) Has(r Rule) bool { return k.Seeks(r.IsSecret()) }
+
+// Seeks reports whether secrets are searched for; with false, whether personal data is.
+func (k Kinds) Seeks(secret bool) bool { return k == AllKinds || secret == (k == OnlySecrets) }
