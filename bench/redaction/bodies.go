@@ -28,6 +28,7 @@ type bodyCounts struct{ requests, plain wayCounts }
 type wayCounts struct {
 	wrong          measure.Halves // Holdfast is the number of wrongly changed ones
 	right, refused int            // in both halves
+	causes         map[string]int // rules of wrong changes, or other causes
 }
 
 // checkBody redacts a body as a request to a model and as a message of ordinary traffic.
@@ -43,9 +44,16 @@ func (n *bodyCounts) checkBody(c *command, s *scanner, set string, b body) {
 }
 
 func (w *wayCounts) addResult(b body, wrong string, changed, refused bool) {
-	w.wrong.Add(half(b.path) == unused, wrong != "", false)
+	w.wrong.Add(halfOf(b.path) == unused, wrong != "", false)
 	if wrong == "" && changed {
 		w.right++
+	}
+	if wrong != "" {
+		if w.causes == nil {
+			w.causes = map[string]int{}
+		}
+		cause, _, _ := strings.Cut(wrong, ":")
+		w.causes[cause]++
 	}
 	if refused {
 		w.refused++
@@ -89,7 +97,7 @@ func (s *scanner) checkRequest(b body) (wrong string, changed bool) {
 		}
 		for _, p := range replaced {
 			if before := lineBefore(text, p.value); !isRight(p.rule, p.value, before) {
-				return fmt.Sprintf("%s %s: %.80q behind %q", t.Path, p.rule, p.value, before), true
+				return fmt.Sprintf("%s: %.80q behind %q at %s", p.rule, p.value, before, t.Path), true
 			}
 		}
 	}
@@ -105,7 +113,8 @@ func (s *scanner) checkPlain(b body) (wrong string, changed, refused bool) {
 	case bytes.Equal(r.Out, b.content):
 		return "", false, false
 	case !keepsShape(b.content, r.Out):
-		return "another shape: " + strings.Join(r.Rules(), " ") + excerptOf(b.content, r.Findings[0].Offset), true, false
+		return "another shape: " + strings.Join(r.Rules(), " ") + excerptOf(b.content, r.Findings[0].Offset),
+			true, false
 	}
 	for _, f := range r.Findings {
 		raw := b.content[f.Offset : f.Offset+f.Length]
@@ -140,7 +149,7 @@ func (s *scanner) judgeString(rule string, raw []byte, before string) string {
 }
 
 func excerptOf(content []byte, at int) string {
-	return fmt.Sprintf(" %q", cut(content, at, at+20, 160))
+	return fmt.Sprintf(" %q", excerptAround(content, at, at+20, 160))
 }
 
 // lineBefore returns at most 80 bytes before a value in a text.
@@ -158,14 +167,15 @@ func (n *bodyCounts) listFigures(set string) []measure.Figure {
 		return nil
 	}
 	return []measure.Figure{
-		countFigure(set+": requests to models: wrongly changed", n.requests.wrong, n.requests.describe()),
-		countFigure(set+": bodies as other traffic: wrongly changed", n.plain.wrong, n.plain.describe()),
+		countFigure(set+": requests to models: wrongly changed", n.requests.wrong, n.requests.listOthers()),
+		countFigure(set+": bodies as other traffic: wrongly changed", n.plain.wrong, n.plain.listOthers()),
 	}
 }
 
-// describe returns the other counts of a way.
-func (w wayCounts) describe() string {
-	return fmt.Sprintf("of both halves %d were rightly changed, %d refused", w.right, w.refused)
+// listOthers returns the other counts of a way.
+func (w wayCounts) listOthers() string {
+	return fmt.Sprintf("of both halves %d were rightly changed, %d refused; wrong by: %s", w.right, w.refused,
+		listCounts(w.causes))
 }
 
 // countFigure returns a figure that is a count of the unused half and should be 0.

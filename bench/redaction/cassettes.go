@@ -69,7 +69,8 @@ func (r recorded) newBody() (body, bool) {
 			b.media = values[0]
 		}
 	}
-	for _, kind := range []string{"image/", "audio/", "video/", "application/pdf", "multipart/", "application/vnd.amazon"} {
+	for _, kind := range []string{"image/", "audio/", "video/", "application/pdf", "multipart/",
+		"application/vnd.amazon"} {
 		if strings.HasPrefix(b.media, kind) {
 			return b, false
 		}

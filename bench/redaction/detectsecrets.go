@@ -13,7 +13,8 @@ var detectSecretsTargets = map[string]target{every: {atLeast: 85}}
 // secret itself. Files are read for literals, constants and format; nothing is run. Tuples
 // of other forms are left out.
 func readDetectSecrets(dir string, each func(Text) error) error {
-	return walkFiles(filepath.Join(dir, "tests", "plugins"), hasExtension(".py"), func(path string, content []byte) error {
+	return walkFiles(filepath.Join(dir, "tests", "plugins"), hasExtension(".py"), func(path string,
+		content []byte) error {
 		p := pythonReader{rest: string(content), known: map[string]string{}}
 		p.readConstants()
 		for _, t := range p.readTuples(strings.TrimSuffix(path, "_test.py")) {
@@ -42,8 +43,8 @@ func (p *pythonReader) skipSpace() {
 	}
 }
 
-// take removes a prefix, and reports whether it was there.
-func (p *pythonReader) take(prefix string) bool {
+// takePrefix removes a prefix, and reports whether it was there.
+func (p *pythonReader) takePrefix(prefix string) bool {
 	p.skipSpace()
 	rest, ok := strings.CutPrefix(p.rest, prefix)
 	if ok {
@@ -84,16 +85,16 @@ func (p *pythonReader) readTuples(class string) (list []Text) {
 
 func (p *pythonReader) readTuple(class string) (Text, bool) {
 	text, ok := p.readString()
-	if !ok || !p.take(",") {
+	if !ok || !p.takePrefix(",") {
 		return Text{}, false
 	}
 	t := Text{Body: []byte(text)}
 	switch {
 	case text == "", strings.Contains(text, "{secret}"): // the test fills in the latter
 		return t, false
-	case p.take("True"):
+	case p.takePrefix("True"):
 		t.Marks = []Mark{markToken(class, text)}
-	case p.take("False"), p.take("None"):
+	case p.takePrefix("False"), p.takePrefix("None"):
 		t.Marks = []Mark{{Class: class + " without a secret", End: len(text)}}
 	default:
 		secret, ok := p.readString()
@@ -103,7 +104,7 @@ func (p *pythonReader) readTuple(class string) (Text, bool) {
 		}
 		t.Marks = []Mark{{Class: class, Start: at, End: at + len(secret), Secret: true}}
 	}
-	return t, p.take(")") || p.take(",")
+	return t, p.takePrefix(")") || p.takePrefix(",")
 }
 
 // markToken marks the part of a payload that is the secret: the longest run of characters
@@ -139,15 +140,15 @@ func (p *pythonReader) readString() (string, bool) {
 		if !ok {
 			return whole, any
 		}
-		for p.take(".format(") {
+		for p.takePrefix(".format(") {
 			arg, ok := p.readString()
-			if !ok || !p.take(")") {
+			if !ok || !p.takePrefix(")") {
 				return "", false
 			}
 			part = strings.NewReplacer("{{", "{", "}}", "}", "{}", arg).Replace(part)
 		}
 		whole, any = whole+part, true
-		p.take("+")
+		p.takePrefix("+")
 	}
 }
 
@@ -155,7 +156,7 @@ func (p *pythonReader) readString() (string, bool) {
 func (p *pythonReader) readOperand() (string, bool) {
 	if strings.HasPrefix(p.rest, "(") {
 		q := pythonReader{p.rest[1:], p.known}
-		if s, ok := q.readString(); ok && q.take(")") {
+		if s, ok := q.readString(); ok && q.takePrefix(")") {
 			p.rest = q.rest
 			return s, true
 		}
@@ -197,7 +198,7 @@ func (p *pythonReader) readOperand() (string, bool) {
 	return "", false
 }
 
-// unescapePython returns what a backslash and a character stand for.
+// unescapePython returns the character of an escape.
 func unescapePython(c byte) string {
 	switch c {
 	case 'n':

@@ -51,12 +51,14 @@ func newToolRequests(line []byte) []body {
 		schema := repairTypes(f["parameters"])
 		f["parameters"] = schema
 		chat = append(chat, map[string]any{"type": "function", "function": f})
-		named = append(named, map[string]any{"name": f["name"], "description": f["description"], "input_schema": schema})
+		named = append(named, map[string]any{"name": f["name"], "description": f["description"],
+			"input_schema": schema})
 	}
 	var list []body
 	for d, doc := range map[dialect.Dialect]any{
-		dialect.Chat:     map[string]any{"model": "gpt-4o", "messages": messages, "tools": chat},
-		dialect.Messages: map[string]any{"model": "claude-opus-4", "max_tokens": 1024, "messages": messages, "tools": named},
+		dialect.Chat: map[string]any{"model": "gpt-4o", "messages": messages, "tools": chat},
+		dialect.Messages: map[string]any{"model": "claude-opus-4", "max_tokens": 1024, "messages": messages,
+			"tools": named},
 	} {
 		if content, err := json.Marshal(doc); err == nil {
 			list = append(list, body{dialect: d, media: "application/json", content: content})

@@ -56,7 +56,8 @@ func Subject() *measure.Subject {
 		}})
 	}
 	list = append(list, measure.Measurement{Name: "random", Do: c.measureRandom})
-	return &measure.Subject{Name: "redaction", About: "what redaction finds in public sets, and what it changes wrongly",
+	return &measure.Subject{Name: "redaction",
+		About:        "what redaction finds in public sets, and what it changes wrongly",
 		Measurements: list, Draw: drawHalves,
 		AddFlags: func(fs *flag.FlagSet) {
 			fs.StringVar(&c.sets, "sets", "", "")
@@ -114,8 +115,8 @@ func (c *command) measureSet(b *measure.Run, s set) ([]measure.Figure, error) {
 	return list, nil
 }
 
-// half returns the half of a set that a path belongs to: 1 is the unused one.
-func half(path string) int {
+// halfOf returns the half of a set that a path belongs to: 1 is the unused one.
+func halfOf(path string) int {
 	sum := sha256.Sum256([]byte(filepath.ToSlash(path)))
 	return int(sum[len(sum)-1] & 1)
 }
@@ -124,13 +125,13 @@ const unused = 1
 
 // noteMiss writes what went wrong, if it is of the used half and was asked for.
 func (c *command) noteMiss(set, what, path, excerpt string) {
-	if c.missed != nil && half(path) != unused {
+	if c.missed != nil && halfOf(path) != unused {
 		fmt.Fprintf(c.missed, "%s\t%s\t%s\t%q\n", set, what, path, excerpt)
 	}
 }
 
-// cut returns at most limit bytes of s around the stretch from start to end.
-func cut(s []byte, start, end, limit int) string {
+// excerptAround returns at most limit bytes of s around the stretch from start to end.
+func excerptAround(s []byte, start, end, limit int) string {
 	around := max(0, limit-(end-start)) / 2
 	return string(s[max(0, start-around):min(len(s), min(end, start+limit)+around)])
 }

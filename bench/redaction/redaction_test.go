@@ -32,8 +32,8 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// marked returns the marked stretches of what a reader reads, each as "+value" or "-value".
-func marked(t *testing.T, read func(string, func(Text) error) error, files map[string]string) (list []string) {
+// listMarks returns the marked stretches of what a reader reads, each as "+value" or "-value".
+func listMarks(t *testing.T, read func(string, func(Text) error) error, files map[string]string) (list []string) {
 	t.Helper()
 	dir := t.TempDir()
 	writeFiles(t, dir, files)
@@ -61,8 +61,9 @@ func expectMarks(t *testing.T, got []string, want ...string) {
 }
 
 func TestReadCredDataMarksValues(t *testing.T) {
-	head := "Id,FileID,Domain,RepoName,FilePath,LineStart,LineEnd,GroundTruth,ValueStart,ValueEnd,CryptographyKey,PredefinedPattern,Category\n"
-	got := marked(t, readCredData, map[string]string{
+	head := "Id,FileID,Domain,RepoName,FilePath,LineStart,LineEnd,GroundTruth,ValueStart,ValueEnd," +
+		"CryptographyKey,PredefinedPattern,Category\n"
+	got := listMarks(t, readCredData, map[string]string{
 		"meta/1.csv": head + "1,f,GitHub,r,data/r/f.py,1,1,T,8,12,,,Password\n" +
 			"2,f,GitHub,r,data/r/f.py,2,2,F,,,,,Password\n" +
 			"3,f,GitHub,r,data/r/f.py,1,1,F,,,,,Password\n" +
@@ -83,7 +84,7 @@ func TestReadCredDataRefusesBrokenLabels(t *testing.T) {
 }
 
 func TestReadTitusMarksGroups(t *testing.T) {
-	got := marked(t, readTitus, map[string]string{"pkg/rule/rules/a.yml": `
+	got := listMarks(t, readTitus, map[string]string{"pkg/rule/rules/a.yml": `
 rules:
 - id: a
   pattern: |
@@ -103,7 +104,7 @@ rules:
 }
 
 func TestReadTrufflehogEvaluatesTables(t *testing.T) {
-	got := marked(t, readTrufflehog, map[string]string{
+	got := listMarks(t, readTrufflehog, map[string]string{
 		"pkg/detectors/a/a_test.go": `package a
 const token = "abc"
 var tests = []struct{ name, input string; want []string }{
@@ -119,7 +120,7 @@ var tests = []struct{ name, input string; want []string }{
 }
 
 func TestReadDetectSecretsReadsTuples(t *testing.T) {
-	got := marked(t, readDetectSecrets, map[string]string{"tests/plugins/a_test.py": `
+	got := listMarks(t, readDetectSecrets, map[string]string{"tests/plugins/a_test.py": `
 SECRET = 'm{n'
 CASES = [
     ('key = "{}"'.format(SECRET), SECRET),
@@ -135,7 +136,7 @@ CASES = [
 }
 
 func TestReadPresidioMarksEntitiesAndTheRest(t *testing.T) {
-	got := marked(t, readPresidio, map[string]string{
+	got := listMarks(t, readPresidio, map[string]string{
 		"a.json": `[{"full_text":"é a@b.cd of Ada","spans":[
 			{"entity_type":"EMAIL_ADDRESS","start_position":2,"end_position":8},
 			{"entity_type":"PERSON","start_position":12,"end_position":15}]}]`,
@@ -246,7 +247,8 @@ func TestCheckRequestKeepsToolDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := `{"question":[[{"role":"user","content":"use ` + githubToken + `"}]],"function":[{"name":"f","description":"d",
+	line := `{"question":[[{"role":"user","content":"use ` + githubToken +
+		`"}]],"function":[{"name":"f","description":"d",
 		"parameters":{"type":"dict","properties":{"password":{"type":"string"},"x":{"type":"float"}}}}]}`
 	list := newToolRequests([]byte(line))
 	if len(list) != 2 || newToolRequests([]byte(`{"id":1}`)) != nil {
@@ -277,7 +279,7 @@ interactions:
 - request: {method: GET, uri: "https://x.example/", body: null}
   response: {body: {string: 'data: {}'}}
 `, "pydantic-ai/tests/cassettes/broken.yaml": "interactions: ["})
-	figures := run(t, dir, "pydantic-ai")
+	figures := runMeasurement(t, dir, "pydantic-ai")
 	if len(figures) != 2 || figures[0].Halves.Used.Of+figures[0].Halves.Unused.Of != 1 ||
 		figures[1].Halves.Used.Of+figures[1].Halves.Unused.Of != 2 || !figures[0].Met || !figures[1].Met {
 		t.Errorf("%+v", figures)
@@ -288,8 +290,8 @@ interactions:
 	}
 }
 
-// run runs one measurement of the command.
-func run(t *testing.T, dir, only string) (list []measure.Figure) {
+// runMeasurement runs one measurement of the command.
+func runMeasurement(t *testing.T, dir, only string) (list []measure.Figure) {
 	t.Helper()
 	var out bytes.Buffer
 	err := Subject().Execute(context.Background(), []string{"--sets", dir, "--only", only, "--json", "--short",
@@ -306,10 +308,11 @@ func run(t *testing.T, dir, only string) (list []measure.Figure) {
 // A set that is absent or has none of its files is listed as not run.
 func TestAbsentSetsAreListed(t *testing.T) {
 	dir := t.TempDir()
-	writeFiles(t, dir, map[string]string{"titus/README.md": "", "sources/r/README.md": "", "gorilla/README.md": "", "detect-secrets/README.md": "",
+	writeFiles(t, dir, map[string]string{"titus/README.md": "", "sources/r/README.md": "",
+		"gorilla/README.md": "", "detect-secrets/README.md": "",
 		"trufflehog/README.md": ""})
 	for _, s := range listSets() {
-		list := run(t, dir, s.name)
+		list := runMeasurement(t, dir, s.name)
 		if len(list) != 1 || !strings.HasPrefix(list[0].Note, "not run") {
 			t.Errorf("%s: %+v", s.name, list)
 		}
@@ -319,7 +322,7 @@ func TestAbsentSetsAreListed(t *testing.T) {
 func TestSourcesCountsOutsideOfStrings(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"sources/r/a.py": "x = '" + githubToken + "'\n" + githubToken + "\n"})
-	f := run(t, dir, "sources")[0]
+	f := runMeasurement(t, dir, "sources")[0]
 	if n := f.Halves.Used.Holdfast + f.Halves.Unused.Holdfast; n != 1 {
 		t.Errorf("%d findings outside", n)
 	}
@@ -334,10 +337,41 @@ func TestMissesAreOfTheUsedHalf(t *testing.T) {
 	halves := map[int]int{}
 	for _, path := range []string{"a", "b", "c", "d", "e", "f"} {
 		c.noteMiss("set", "missed x", path, "excerpt of "+path)
-		halves[half(path)]++
+		halves[halfOf(path)]++
 	}
 	got, err := os.ReadFile(file)
 	if err != nil || bytes.Count(got, []byte("\n")) != halves[0] || halves[0] == 0 || halves[1] == 0 {
 		t.Errorf("%v: %d halves\n%s", err, halves, got)
+	}
+}
+
+// TestPageHasTheTable holds the table of doc/redaction.md against the recorded output.
+func TestPageHasTheTable(t *testing.T) {
+	recorded, err := os.ReadFile("testdata/figures.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []measure.Figure
+	if err := json.Unmarshal(recorded, &list); err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := drawHalves(&table, list); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "doc", "redaction.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(page, table.Bytes()) {
+		t.Errorf("doc/redaction.md lacks this table:\n%s", table.Bytes())
+	}
+	for _, s := range append(listSets(), set{name: "random"}) {
+		if !slices.ContainsFunc(list, func(f measure.Figure) bool {
+			return strings.HasPrefix(f.Name, s.name) &&
+				f.Halves != nil
+		}) {
+			t.Errorf("testdata/figures.json has no figures of %s", s.name)
+		}
 	}
 }

@@ -135,8 +135,8 @@ func sortStretches(list []stretch) []stretch {
 	return slices.Compact(list)
 }
 
-// accepts reports whether a rule counts for the mark.
-func (m Mark) accepts(rule string) bool {
+// isAccepted reports whether a rule counts for the mark.
+func (m Mark) isAccepted(rule string) bool {
 	prefixes := m.Rules
 	if prefixes == nil {
 		if m.Secret {
@@ -160,7 +160,7 @@ func (m Mark) isMasked(text []byte, list []stretch) bool {
 		if s.start >= m.End {
 			break
 		}
-		if s.end <= m.Start || !m.accepts(s.rule) {
+		if s.end <= m.Start || !m.isAccepted(s.rule) {
 			continue
 		}
 		if !m.Secret || m.InPart {

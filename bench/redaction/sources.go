@@ -47,7 +47,7 @@ func measureSources(c *command, b *measure.Run, dir string) ([]measure.Figure, e
 			return err
 		}
 		h := &n.Used
-		if half(path) == unused {
+		if halfOf(path) == unused {
 			h = &n.Unused
 		}
 		inside := markInside(content, languages[filepath.Ext(path)])
@@ -58,7 +58,7 @@ func measureSources(c *command, b *measure.Run, dir string) ([]measure.Figure, e
 		for _, f := range list {
 			if !inside[f.start] {
 				h.Holdfast++
-				c.noteMiss("sources", "outside "+f.rule, path, cut(content, f.start, f.end, 160))
+				c.noteMiss("sources", "outside "+f.rule, path, excerptAround(content, f.start, f.end, 160))
 			}
 		}
 		for _, f := range s.findTheirs(content) {
@@ -78,7 +78,8 @@ func measureSources(c *command, b *measure.Run, dir string) ([]measure.Figure, e
 	}
 	f := measure.Figure{Name: "sources: findings outside of strings and comments", Unit: perMB, BesideIs: "gitleaks",
 		Measured: float64(n.Unused.Holdfast) / (float64(max(1, n.Unused.Of)) / 1e6),
-		Beside:   float64(n.Unused.Gitleaks) / (float64(max(1, n.Unused.Of)) / 1e6), Halves: &n, Target: "at most 1 per MB"}
+		Beside:   float64(n.Unused.Gitleaks) / (float64(max(1, n.Unused.Of)) / 1e6), Halves: &n,
+		Target: "at most 1 per MB"}
 	f.Met = f.Measured <= 1
 	return []measure.Figure{f}, err
 }

@@ -67,13 +67,13 @@ func measureTexts(name string, read func(dir string, each func(Text) error) erro
 			theirs := s.findTheirs(text.Body)
 			for _, m := range text.Marks {
 				masked := m.isMasked(text.Body, ours)
-				t.addMark(m, half(text.Path), masked, m.isMasked(text.Body, theirs))
+				t.addMark(m, halfOf(text.Path), masked, m.isMasked(text.Body, theirs))
 				if masked != m.Secret {
 					what := "missed " + m.Class
 					if masked {
 						what = "false " + m.Class
 					}
-					c.noteMiss(name, what, text.Path, cut(text.Body, m.Start, m.End, 200))
+					c.noteMiss(name, what, text.Path, excerptAround(text.Body, m.Start, m.End, 200))
 				}
 			}
 			if size, files = size+len(text.Body), files+1; files%500 == 0 {
@@ -100,7 +100,7 @@ func (t *tally) listFigures(name string, targets map[string]target) []measure.Fi
 	for _, class := range slices.SortedFunc(maps.Keys(t.others), compareClasses) {
 		aim := targets[class]
 		if h := t.others[class]; class == every || aim.atMost > 0 || h.Unused.Of >= minClass {
-			list = append(list, newFigure(name+": "+class+": false ones masked", *h, aim.atMost, false))
+			list = append(list, newFigure(name+": "+class+falseOnes, *h, aim.atMost, false))
 		}
 	}
 	return list
@@ -144,7 +144,7 @@ func drawHalves(w io.Writer, all []measure.Figure) error {
 			target += ", missed"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", f.Name, formatOf(f, u.Of), formatShare(f, u, u.Holdfast),
-			formatPeer(f, u), target, formatShare(f, f.Halves.Used, f.Halves.Used.Holdfast))
+			formatPeer(f, u), target, formatUsed(f))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -171,6 +171,24 @@ func formatShare(f measure.Figure, h measure.HalfCount, n int) string {
 	return fmt.Sprint(n)
 }
 
+// formatUsed returns the figure of the used half, and by how much it is better.
+func formatUsed(f measure.Figure) string {
+	u, n := f.Halves.Unused, f.Halves.Used
+	better := n.Percent(n.Holdfast) - u.Percent(u.Holdfast)
+	if strings.HasSuffix(f.Name, falseOnes) {
+		better = -better
+	}
+	text := formatShare(f, n, n.Holdfast)
+	if f.Unit == "%" && n.Of > 0 && better > 3 {
+		text += fmt.Sprintf(", better by %.1f", better)
+	}
+	return text
+}
+
+// falseOnes ends the name of a figure that should be low.
+const falseOnes = ": false ones masked"
+
+// formatPeer returns the peer's figure, if it has one.
 func formatPeer(f measure.Figure, h measure.HalfCount) string {
 	if f.BesideIs == "" {
 		return ""

@@ -75,7 +75,7 @@ func findSecret(pattern *regexp.Regexp, text string) []int {
 	return at[:2]
 }
 
-// compileExtended compiles a pattern in which the flag x may stand: then blanks and
+// compileExtended compiles a pattern in which the flag x may be set: then blanks and
 // comments outside of classes are not part of it.
 func compileExtended(pattern string) (*regexp.Regexp, error) {
 	pattern = strings.TrimSpace(pattern)

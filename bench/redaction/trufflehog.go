@@ -96,7 +96,7 @@ func (v evaluator) readCase(path string, lit *ast.CompositeLit) (Text, bool) {
 
 var verbs = regexp.MustCompile(`%[sqvd]`)
 
-// evalString returns the string that an expression stands for.
+// evalString returns the string of an expression.
 func (v evaluator) evalString(e ast.Expr, depth int) (string, bool) {
 	if depth > 8 {
 		return "", false
