@@ -21,7 +21,7 @@ func CanHold(k Kind, v []byte) bool {
 		return k != Person
 	case k == Number:
 		return true
-	case IsReference(v) || IsFiller(v):
+	case IsReference(v) || IsFiller(v) || k.IsSecret() && isForeignWord(v):
 		return false
 	case k.IsSecret() && hasScheme(v):
 		rest := bytes.TrimSpace(v[bytes.IndexByte(v, ' '):])
@@ -52,6 +52,10 @@ var fillers = [...]string{
 	"bearer", "basic", "digest", "n/a", "todo", "tbd", "unset", "empty", "missing", "invalid", "expired",
 	"enabled", "disabled", "inherit", "oauth", "oauth1",
 	"oauth2", "saml2", "none", "ntlm", "ldap", "mtls",
+	"test", "test123", "test1234", "testing", "testpass", "testpassword", "dummy", "foo", "bar", "baz", "foobar",
+	"example", "sample", "demo", "fake", "pass", "passw", "passwd", "password", "secret", "asdf", "qwerty",
+	"guest", "root", "admin", "postgres", "mysql", "username", "user", "123456", "1234567",
+	"12345678", "123456789", "abc123", "admin123", "password123", "changeme123",
 }
 
 var fillerGate = fillerGates()
@@ -85,6 +89,21 @@ func IsFiller(v []byte) bool {
 		}
 	}
 	return false
+}
+
+// isForeignWord reports whether v is words of a script or a language beyond ASCII, as labels
+// are: no digit and no sign is in it but those of a sentence.
+func isForeignWord(v []byte) bool {
+	foreign := false
+	for _, c := range v {
+		switch {
+		case c >= 0x80:
+			foreign = true
+		case char.Class[c]&char.Letter == 0 && char.IndexByte(" .,?!:;'-()", c) < 0:
+			return false
+		}
+	}
+	return foreign
 }
 
 func hasDigit(v []byte) bool {
@@ -122,7 +141,7 @@ func IsReference(v []byte) bool {
 		if len(v) > 1 && (v[1] == '{' || c != '#' && isPath(v[1:], "_") && IsNameOfSecret(v[1:])) {
 			return true
 		}
-	case '*', '/', '.', '-', 'x', 'X', '0', '?', '_':
+	default:
 		if bytes.Count(v, v[:1]) == len(v) && (len(v) > 2 || char.IndexByte("#/-?", c) >= 0) {
 			return true
 		}
