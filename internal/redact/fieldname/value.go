@@ -75,7 +75,7 @@ var fillerHeads = [...]string{"your-", "your_", "your ", "<your", "replace-", "r
 
 // IsFiller reports whether v is one of fillers, or begins as such a rule or request does.
 func IsFiller(v []byte) bool {
-	if isIn(v, &fillerGate, fillers[:]) {
+	if isIn(v, &fillerGate, fillers[:]) || isExample(v) {
 		return true
 	}
 	for _, h := range ruleHeads {
@@ -104,6 +104,40 @@ func isForeignWord(v []byte) bool {
 		}
 	}
 	return foreign
+}
+
+// fillerWords are what is put before or behind the name of a secret in an example:
+// some-password, invalid_token, put-your-key-here.
+var fillerWords = [...]string{
+	"some", "invalid", "valid", "new", "old", "my", "the", "your", "test", "fake", "dummy", "sample", "example",
+	"wrong", "bad", "incorrect", "correct", "not", "a", "put", "insert", "here", "goes", "value", "real", "mock",
+	"access", "refresh", "client", "id", "user", "app", "service", "this", "is", "foo", "bar", "for", "testing",
+}
+
+var fillerWordGate = fillerWordGates()
+
+func fillerWordGates() (g char.WordGate) {
+	for _, t := range fillerWords {
+		g.Add(t)
+	}
+	return g
+}
+
+// isExample reports whether v, without digits, has only such words and words for secrets.
+func isExample(v []byte) bool {
+	filler, words := false, 0
+	for i := 0; len(v) <= 40; words++ {
+		w, end := nextWord(v, i)
+		if w == nil {
+			return filler && words > 1
+		}
+		if i = end; isIn(w, &fillerWordGate, fillerWords[:]) {
+			filler = true
+		} else if !isSecretWord(w) {
+			return false
+		}
+	}
+	return false
 }
 
 func hasDigit(v []byte) bool {
@@ -174,7 +208,8 @@ func isBracketed(v []byte) bool {
 			return false
 		}
 	}
-	return true
+	last := v[bytes.LastIndexByte(v[:n-1], ' ')+1 : n-1]
+	return !IsRandom(bytes.TrimLeft(last, "{<([")) // {AQAAABAA x} of Jenkins
 }
 
 // closingBracket returns the bracket that closes one.
@@ -533,7 +568,7 @@ func IsRandom(v []byte) bool {
 	have, turns, hex := uint16(0), 0, true
 	for i, c := range v {
 		bits := char.Class[c]
-		if bits&(char.Alnum) == 0 && char.IndexByte("_-+/=~", c) < 0 {
+		if bits&(char.Alnum) == 0 && char.IndexByte("_-+/=~.", c) < 0 {
 			return false
 		}
 		have |= bits
