@@ -239,7 +239,7 @@ ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
-ENDURE_bench = . ./sandbox ./peers
+ENDURE_bench = . ./sandbox ./peers ./redaction
 RACE_WHOLE_egress = ./internal/frontend/egress
 RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
@@ -312,7 +312,7 @@ tools                            none
 endef
 
 bench:
-	for name in kernel gateway egress halt llm page redact rules sandbox snapshot; do $(GO) run -C bench . $$name || exit 1; done
+	for name in kernel gateway egress halt llm page redact redaction rules sandbox snapshot; do $(GO) run -C bench . $$name || exit 1; done
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./peers
 
 clean:
