@@ -1,5 +1,7 @@
 package holdfast
 
+import "slices"
+
 // Exchange is what the ledger keeps for people of one exchange with the world
 // outside: as JSON in a request's Noted, and with the answer in its output. It
 // holds nothing secret: whoever makes one redacts Path.
@@ -42,4 +44,15 @@ type Placeholders struct {
 	Altered  int `json:"altered,omitempty"`
 	// Uninspected counts parts of the request that could not be searched, such as pictures.
 	Uninspected int `json:"uninspected,omitempty"`
+}
+
+// Add adds the counts of another request to p.
+func (p *Placeholders) Add(other Placeholders) {
+	p.Replaced += other.Replaced
+	p.Restored += other.Restored
+	p.Altered += other.Altered
+	p.Uninspected += other.Uninspected
+	p.Kinds = append(slices.Clone(p.Kinds), other.Kinds...)
+	slices.Sort(p.Kinds)
+	p.Kinds = slices.Compact(p.Kinds)
 }
