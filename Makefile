@@ -103,6 +103,7 @@ RACE = \
 	./internal/observe/telemetry \
 	./internal/observe/witness \
 	./internal/policy/flood \
+	./internal/redact/detector \
 	./internal/sandbox/process/bystander
 
 # Packages that start a goroutine or use sync, and whose tests run without the race

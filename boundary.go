@@ -104,6 +104,17 @@ type PricedBy struct {
 	OutputTokens string `json:"output_tokens"`
 }
 
+// Redaction is what happens to secrets and personal data in what a tool gets, and in its result (D13a).
+type Redaction struct {
+	// Request is what becomes of a secret in a request: "refuse", "mask" or "off".
+	Request string `json:"request"`
+	// Response is what becomes of a secret in a result: "mask", "refuse" or "off", which leaves personal
+	// data as well.
+	Response string `json:"response"`
+	// Personal is what becomes of personal data in either: "mask", "refuse" or "pass".
+	Personal string `json:"personal"`
+}
+
 // Contract describes a boundary: what may come in, who may cross, what a
 // crossing consumes, how risky it is, and what must hold of what comes out.
 type Contract struct {
@@ -174,6 +185,9 @@ type Contract struct {
 	// weakening that somebody asked for by name.
 	Tier  string   `json:"tier,omitempty"`
 	Walls []string `json:"walls,omitempty"`
+	// Redact says that requests and results are searched for secrets and personal data; nil searches neither.
+	// The MCP gateway does it.
+	Redact *Redaction `json:"redact,omitempty"`
 	// Weakened is the sentence among a policy's weakenings that is of this
 	// contract alone; it is told with its crossings and with no others.
 	Weakened string `json:"-"`

@@ -42,13 +42,13 @@ var orders = map[string][]string{
 	"internal/redact": {
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "mailhost",
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "line",
-		"memory", "literal", "certain", "guess", "engine", "format", "stream",
+		"detector", "memory", "literal", "certain", "guess", "engine", "format", "stream",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
 	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops", "approval"},
 	"internal/frontend/egress": {
-		"hangup", "wire", "destination", "headerfield", "coding", "frames", "pieces", "cleaner", "upstream",
-		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
+		"hangup", "wire", "destination", "headerfield", "refusal", "memory", "aside", "coding", "frames", "pieces",
+		"cleaner", "upstream", "authority", "sentinel", "counters", "credential", "service",
 	},
 	"internal/frontend/mcp":        {"code", "remote", "server", "gateway", "router", "streamable", "service"},
 	"internal/store/sqlite":        {"connection", "schema"},
@@ -231,6 +231,7 @@ var homes = map[string]struct {
 		"internal/frontend/mcp/server",
 		"internal/leaf/syncwatch",
 		"internal/leaf/testdisk",
+		"internal/redact/detector",
 		"internal/sandbox/container",
 		"internal/sandbox/heir",
 		"internal/sandbox/process",
@@ -246,6 +247,7 @@ var impure = []string{"os", "net", "net/http", "os/exec", "database/sql", "log"}
 
 // mayDoIO are the packages below the kernel that do I/O, or ask the clock.
 var mayDoIO = map[string]string{
+	"internal/redact/detector": "keeps the external detector's process",
 	"internal/leaf/latch":      "the latch is a file, and must be readable without anything else",
 	"internal/leaf/configpath": "finds the configuration's file",
 	"internal/leaf/durable":    "writes files that survive a power cut",

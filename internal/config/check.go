@@ -186,6 +186,7 @@ func (k *checker) boundaries(c *Config) {
 		k.schema(b, "output_schema", b.OutputSchema)
 		k.confidence(b)
 		k.walls(b)
+		k.toolRedaction(b)
 		k.language(b)
 	}
 }

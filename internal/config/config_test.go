@@ -83,6 +83,9 @@ func TestLoadMapsEverything(t *testing.T) {
 		!regexp.MustCompile(`^holdfast\.yaml:\d+$`).MatchString(w.Source) {
 		t.Errorf("%+v", w)
 	}
+	if w.Redact == nil || *w.Redact != (holdfast.Redaction{Request: "refuse", Response: "mask", Personal: "mask"}) {
+		t.Errorf("redact: %+v", w.Redact)
+	}
 	if w.Threshold == nil || *w.Threshold != 0.8 {
 		t.Error("the operation's threshold is not used")
 	}
@@ -340,6 +343,9 @@ func TestMistakes(t *testing.T) {
 		"hook with a value":      {v + "alerts: {halt_hooks: [{name: a, command: [x], env: [TOKEN=x]}]}\n", "no name of an environment variable", "no values stand here"},
 		"hook twice":             {v + "alerts: {halt_hooks: [{name: a, command: [x]}, {name: a, command: [x]}]}\n", "a name of its own", ""},
 		"no walls":               {v + "boundaries:\n  - {boundary: run/x, risk: LOW}\n  - boundary: 'exec/*'\n    risk: LOW\n    walls: []\n", "holdfast.yaml:4: exec/*: the list of walls is empty", "leave walls out for every wall"},
+		"redact, a key":          {v + "boundaries:\n  - boundary: mcp/a/b\n    risk: LOW\n    redact:\n      reqest: mask\n", "holdfast.yaml:6: ", "did you mean \"request\"?"},
+		"redact, a word":         {v + "boundaries:\n  - boundary: mcp/a/b\n    risk: LOW\n    redact:\n      personal: hide\n", "holdfast.yaml:6: boundaries[0].redact.personal must be one of mask, refuse, pass", ""},
+		"redact, elsewhere":      {v + "boundaries:\n  - boundary: exec/x\n    risk: LOW\n    redact:\n      request: mask\n", "holdfast.yaml:6: redact: the boundary \"exec/x\"", "mcp/github/*"},
 		"wall":                   {v + "boundaries: [{boundary: 'exec/*', risk: LOW, walls: [pid, moat]}]\n", "there is no wall \"moat\"", "the walls are"},
 		"executor address":       {v + "sandbox: {executor: {listen: somewhere}}\n", "sandbox.executor.listen: \"somewhere\" is not an address", "host:port"},
 		"executor for all":       {v + "sandbox: {executor: {listen: '0.0.0.0:7413'}}\n", "can be reached from other machines", "cert, key and clients"},

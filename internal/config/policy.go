@@ -26,12 +26,12 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		Roles:    map[string][]string{},
 		Kinds:    map[string]kernel.AgentKind{},
 		Rules:    rules,
-		Weakened: append(append(c.Unsafe.Weakened(), c.fewerWalls()...), c.Snapshots.Weakened()...),
+		Weakened: append(append(c.Unsafe.Weakened(), c.looserBoundaries()...), c.Snapshots.Weakened()...),
 		From:     append([]string(nil), from...),
 	}
 	for i := range c.Boundaries {
 		own := c.contract(&c.Boundaries[i])
-		own.Weakened = c.Boundaries[i].fewerWalls()
+		own.Weakened = c.Boundaries[i].weakened()
 		p.Contracts = append(p.Contracts, own)
 	}
 	// What Holdfast itself crosses is made, not listed.
@@ -97,6 +97,7 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		OnError:       b.OnError,
 		Tier:          b.Tier,
 		Walls:         append([]string(nil), b.Walls...),
+		Redact:        b.redaction(),
 		Source:        b.At,
 	}
 	// What cannot be undone has a person's review in front of it (D12, L3).
@@ -119,18 +120,23 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 	return out
 }
 
-// fewerWalls names every boundary whose code runs behind fewer walls than there
-// are (D20).
-func (c *Config) fewerWalls() []string {
+// looserBoundaries returns the weakenings of all boundaries.
+func (c *Config) looserBoundaries() []string {
 	var out []string
 	for i := range c.Boundaries {
-		if w := c.Boundaries[i].fewerWalls(); w != "" {
+		if w := c.Boundaries[i].weakened(); w != "" {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
+// weakened returns the weakenings of a boundary, as one sentence.
+func (b *BoundaryConfig) weakened() string {
+	return strings.Trim(b.fewerWalls()+"; "+b.unsearched(), "; ")
+}
+
+// fewerWalls says that code runs behind fewer walls than there are (D20).
 func (b *BoundaryConfig) fewerWalls() string {
 	if len(b.Walls) == 0 {
 		return ""

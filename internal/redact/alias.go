@@ -5,6 +5,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/guess"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
 
@@ -17,6 +18,14 @@ type (
 	Memory   = memory.Memory
 	Stream   = stream.Stream
 	Found    = stream.Found
+	Kinds    = rule.Kinds
+)
+
+// What BodyOf searches for.
+const (
+	AllKinds     = rule.AllKinds
+	OnlySecrets  = rule.OnlySecrets
+	OnlyPersonal = rule.OnlyPersonal
 )
 
 // The styles of masks.

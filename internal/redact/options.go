@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
 // Options say what an engine knows beyond the document's rules, and how it
@@ -36,6 +37,8 @@ type Options struct {
 	Passing bool
 	// OnlyRegistered says that nothing but Literals is found.
 	OnlyRegistered bool
+	// PassPersonal says that secrets are found and personal data is not.
+	PassPersonal bool
 }
 
 // minKey is the least length of a key in bytes.
@@ -46,6 +49,8 @@ const minKey = 16
 type Engine struct {
 	text   *engine.Engine
 	bodies *format.Reader
+	// secrets and personal are bodies that find one kind. Nil in what WithReplace and Registered return.
+	secrets, personal *format.Reader
 }
 
 // New returns an engine. A ValueError is: a literal that is too short to be
@@ -66,7 +71,13 @@ func New(o Options) (*Engine, error) {
 	}
 	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key}, o.Probable)
 	text.OnlyRegistered = o.OnlyRegistered
-	return &Engine{text: text, bodies: format.New(text)}, nil
+	if o.PassPersonal {
+		text.Kinds = rule.OnlySecrets
+	}
+	e := &Engine{text: text, bodies: format.New(text)}
+	// They share no familiar names: a secret that a name holds is none to the other.
+	e.secrets, e.personal = format.New(text.WithKinds(rule.OnlySecrets)), format.New(text.WithKinds(rule.OnlyPersonal))
+	return e, nil
 }
 
 // HasRegistered reports whether text has a registered secret, in any of the forms that are found.

@@ -70,6 +70,23 @@ func (e *Engine) Body(contentType string, body []byte) (Result, error) {
 	return e.reader().Body(contentType, body)
 }
 
+// BodyOf redacts as Body does, but finds only those kinds: of secrets and personal data one kind stays as it
+// is. Within a text, personal data in a secret is part of the secret. The engine must be one that New made.
+func (e *Engine) BodyOf(kinds Kinds, contentType string, body []byte) (Result, error) {
+	r := e.reader()
+	switch {
+	case e == nil || kinds == AllKinds:
+	case kinds == OnlySecrets:
+		r = e.secrets
+	default:
+		r = e.personal
+	}
+	if r == nil {
+		r = new(format.Reader)
+	}
+	return r.Body(contentType, body)
+}
+
 // Replace reads one text of a message, opened as JSON opens strings, and has the function of WithReplace
 // write the replacement of each finding. A text that is a JSON document is read as one, and stays
 // one. unread says that something wrapped in the text could not be opened completely, and was read

@@ -323,7 +323,7 @@ func TestBad_NoRoomForADecoder(t *testing.T) {
 func TestBad_AScannerThatExceedsItsTime(t *testing.T) {
 	t.Run("a request", func(t *testing.T) {
 		w := newEgress(t, setup{})
-		w.p.out.redactTime = time.Nanosecond
+		w.p.out.cleaners.Limit = time.Nanosecond
 		r := w.send("POST", w.url("good.test"), bigText(1<<20), "Content-Type", "text/plain")
 		w.refused(r, http.StatusInternalServerError)
 		w.untouched()
@@ -332,7 +332,7 @@ func TestBad_AScannerThatExceedsItsTime(t *testing.T) {
 	t.Run("an answer", func(t *testing.T) {
 		w := newEgress(t, setup{})
 		w.up.answer(func(rw http.ResponseWriter, r *http.Request) {
-			w.p.out.redactTime = time.Nanosecond // what was sent had more
+			w.p.out.cleaners.Limit = time.Nanosecond // what was sent had more
 			text := bigText(1 << 19)
 			rw.Header().Set("Content-Type", "text/plain")
 			rw.Header().Set("Content-Length", itoa(len(text)))

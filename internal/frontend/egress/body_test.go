@@ -273,11 +273,11 @@ func TestEgress_Failure4_RedactionThatFaultsOrLingersSendsNothing(t *testing.T) 
 	x := newOutside(t, redact.Options{})
 	d := &domain.Domain{Name: "a.example"}
 	text := []byte(strings.Repeat("some words, some words\n", 100_000))
-	x.p.out.redactTime = time.Microsecond
+	x.p.out.cleaners.Limit = time.Microsecond
 	if _, err := x.read(d, "text/plain", "", text); err == nil || err.Kind != holdfast.KindRedaction {
 		t.Errorf("too slow: %v", err)
 	}
-	x.p.out.redactTime = 0
+	x.p.out.cleaners.Limit = 0
 	x.engine = &redact.Engine{}
 	if _, err := x.read(d, "text/plain", "", text); err == nil || err.Kind != holdfast.KindRedaction {
 		t.Errorf("an engine that is not ready: %v", err)
@@ -286,7 +286,7 @@ func TestEgress_Failure4_RedactionThatFaultsOrLingersSendsNothing(t *testing.T) 
 	if _, err := x.read(d, "text/plain", "", text); err == nil || err.Kind != holdfast.KindRedaction {
 		t.Errorf("no engine: %v", err)
 	}
-	if err := x.p.within(5000, func() error { panic(someKey) }); err == nil || strings.Contains(err.Error(), someKey) {
+	if err := x.p.out.cleaners.RunWithin(5000, func() error { panic(someKey) }); err == nil || strings.Contains(err.Error(), someKey) {
 		t.Errorf("a panic: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -23,56 +22,20 @@ import (
 // DomainBlockedError where d refuses what would be masked.
 func (p *Proxy) outgoing(d *domain.Domain, h http.Header) (http.Header, []redact.Finding, *holdfast.Error) {
 	out, own := headerfield.Select(d, h)
-	found, err := p.cleanHeader(d, d.Request, &out)
-	if err != nil {
-		return nil, nil, err
+	var found []redact.Finding
+	if d.Request != domain.Off {
+		c, err := p.out.cleaners.Open(d)
+		if err == nil {
+			out, found, err = p.out.cleaners.CleanHeader(c, d, d.Request, out)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	for name, values := range own {
 		out[name] = values
 	}
 	return out, found, nil
-}
-
-// cleanHeader redacts h as mode says.
-func (p *Proxy) cleanHeader(d *domain.Domain, mode domain.Redaction, h *http.Header) ([]redact.Finding, *holdfast.Error) {
-	if mode == domain.Off {
-		return nil, nil
-	}
-	c, failed := p.cleaner(d)
-	if failed != nil {
-		return nil, failed
-	}
-	return p.headerBy(c, d, mode, h)
-}
-
-// headerBy is cleanHeader by a cleaner.
-func (p *Proxy) headerBy(c cleaner.Cleaner, d *domain.Domain, mode domain.Redaction, h *http.Header) ([]redact.Finding, *holdfast.Error) {
-	in := *h
-	var clean http.Header
-	var found []redact.Finding
-	err := p.within(size(in), func() error {
-		clean, found = c.Header(in)
-		return nil
-	})
-	if err != nil {
-		return nil, redactionFailed(err)
-	}
-	if len(found) > 0 && mode == domain.Refuse {
-		return nil, foundRefused(d, "the header", found)
-	}
-	*h = clean
-	return found, nil
-}
-
-func size(h http.Header) int {
-	n := 0
-	for name, values := range h {
-		n += len(name)
-		for _, v := range values {
-			n += len(v)
-		}
-	}
-	return n
 }
 
 // credential adds the tenant's credential for d, if it names one, to the header

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
 	"io"
 	"net/http"
@@ -45,7 +46,7 @@ func (e *events) read(block []byte) error {
 		return nil
 	}
 	if e.a.mode == domain.Restore {
-		return e.restoreEvent(ev, data)
+		return e.restoreEvent(ev, block, data)
 	}
 	share := e.a.p.out.memory.NewShare(heldBy(e.a.ctx))
 	defer share.Done()
@@ -53,11 +54,11 @@ func (e *events) read(block []byte) error {
 		return memory.Busy()
 	}
 	var clean redact.Result
-	if err := e.a.p.within(len(data), func() (err error) {
+	if err := e.a.p.out.cleaners.RunWithin(len(data), func() (err error) {
 		clean, err = e.a.c.Body("", data)
 		return err
 	}); err != nil {
-		return redactionFailed(err)
+		return cleaner.AsRedactionError(err)
 	}
 	e.a.found(clean.Findings)
 	ev.Doc = bytes.Clone(clean.Out)

@@ -2,10 +2,11 @@ package egress
 
 import (
 	"context"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
-	"hash"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"io"
 	"sync"
 	"time"
@@ -90,7 +91,7 @@ type events struct {
 	gate   bool // a call of a tool waits to be judged
 	err    error
 
-	signed map[string]hash.Hash // of what the provider signs, as far as it came, by its text's key
+	signed substitute.SignedParts
 
 	pieces *modeltext.PieceReader // of an answer whose placeholders are restored
 
@@ -109,7 +110,7 @@ type place struct {
 // that is not the reader's: a stack never shrinks to less than what waits on it
 // needs, and this one waits for long while nothing comes.
 func (e *events) aside(block []byte, r *frames.Blocks) error {
-	return e.a.p.out.asides.Do(func() error {
+	return e.a.p.out.cleaners.Asides.Do(func() error {
 		for ; len(block) > 0; block = r.Come() {
 			if err := e.take(block); err != nil {
 				return err
@@ -309,7 +310,7 @@ func (e *events) refused() error {
 	if len(list) == 0 {
 		return nil
 	}
-	return foundRefused(e.a.d, "the answer", list)
+	return cleaner.RefuseFound(e.a.d, "the answer", list)
 }
 
 // flushNow sends the header, so that a client knows that the stream is open.

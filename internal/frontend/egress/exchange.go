@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/destination"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/hangup"
@@ -171,34 +172,17 @@ func (x *exchange) readBody() (*body, *holdfast.Error) {
 // redactTarget redacts path and query as d asks. What was masked must still be
 // allowed.
 func (x *exchange) redactTarget() (int, *holdfast.Error) {
-	if x.domain.Request == domain.Off {
-		return 0, nil
-	}
-	refused := &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/url",
-		Why: "the request's URL holds what must not leave", Hint: "send secrets and personal data in no URL"}
-	engine := x.p.cfg.Engine(x.domain)
-	if strings.HasPrefix(x.domain.Name, "*.") &&
-		engine.Text([]byte(strings.ToUpper(x.ask.Origin.Host.String()))).Found() {
-		return 0, refused // a name has no case, and what has capitals alone loses nothing in it
-	}
-	out, found := engine.URL(x.ask.Origin.String() + x.ask.Target)
-	if len(found) == 0 {
-		return 0, nil
-	}
-	origin, target, err := domain.ParseURL(out)
-	switch {
-	case x.domain.Request == domain.Refuse:
-		return 0, foundRefused(x.domain, "the URL", found)
-	case err != nil || origin != x.ask.Origin:
-		return 0, refused // what was found in the host cannot be masked
+	target, n, err := x.p.out.cleaners.CleanTarget(x.domain, x.ask)
+	if err != nil || n == 0 {
+		return 0, err
 	}
 	was := x.ask.Target
 	x.ask.Target = target
 	if d, err := x.p.table().Decide(x.ask); err != nil || d != x.domain {
 		x.ask.Target = was
-		return 0, refused
+		return 0, cleaner.NewTargetError()
 	}
-	return len(found), nil
+	return n, nil
 }
 
 // cross makes the crossing. It returns when the client has all that it gets, the

@@ -3,6 +3,7 @@ package egress
 import (
 	"crypto/sha256"
 	"errors"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"io"
 	"net/http"
 	"strings"
@@ -65,7 +66,7 @@ func (x *exchange) readModel() *holdfast.Error {
 	raw, did := req.Amend(x.body.raw, limits)
 	x.model.did = did
 	if int64(len(raw)) > maxRequest(d) {
-		return tooLarge("request", maxRequest(d))
+		return coding.NewSizeError("request", maxRequest(d))
 	}
 	x.body.raw, x.body.size, x.body.sum = raw, int64(len(raw)), sha256.Sum256(raw)
 	return nil

@@ -3,7 +3,6 @@ package egress
 import (
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/aside"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
@@ -15,10 +14,7 @@ import (
 type outbound struct {
 	memory    memory.Memory
 	upstreams *upstream.Sender
-	echoes    cleaner.Echoes
-	asides    aside.Pool
-	// redactTime replaces the time that one redaction may take, in tests.
-	redactTime time.Duration
+	cleaners  cleaner.Pool
 	// patience replaces how long an event waits, in tests.
 	patience time.Duration
 }
@@ -26,6 +22,7 @@ type outbound struct {
 // start is called once, by New.
 func (o *outbound) start(p *Proxy) {
 	o.memory.Most = p.cfg.MaxBuffered
+	o.cleaners.Engine = p.cfg.Engine
 	o.upstreams = upstream.New(p.cfg.Resolver)
 	o.upstreams.Connected = func(d time.Duration) { p.counters.Observe(counters.Connect, d) }
 	o.upstreams.Began = func(d time.Duration) { p.counters.Observe(counters.FirstByte, d) }
@@ -34,5 +31,5 @@ func (o *outbound) start(p *Proxy) {
 // stop ends what is kept; it is called once, by Close, after every crossing.
 func (o *outbound) stop() {
 	o.upstreams.Stop()
-	o.asides.Stop()
+	o.cleaners.Asides.Stop()
 }

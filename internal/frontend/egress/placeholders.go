@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ import (
 // mapped is what was replaced in one request to a model, and what is restored in its answer.
 type mapped struct {
 	session *mapping.Session
+	// placeholders are those that the session had when the request left.
+	placeholders *mapping.Snapshot
 	// kinds counts what was replaced, by kind.
 	kinds       map[string]int
 	uninspected int
@@ -37,26 +40,27 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	x.body.masks = nil
 	m := &mapped{session: x.findSession(), kinds: map[string]int{}}
 	if len(x.body.raw) == 0 {
+		m.placeholders = m.session.Snapshot()
 		return m, nil
 	}
 	engine := x.p.cfg.Engine(d)
 	if engine == nil {
-		return nil, noEngine()
+		return nil, cleaner.NewEngineError()
 	}
 	if !x.body.share.Grow(4 * int64(len(x.body.raw))) {
 		return nil, memory.Busy()
 	}
 	var r *substitute.Request
-	err := x.p.within(len(x.body.raw), func() (err error) {
+	err := x.p.out.cleaners.RunWithin(len(x.body.raw), func() (err error) {
 		r, err = substitute.Replace(engine, m.session, format, x.body.raw, d.Binary)
 		return err
 	})
 	if known, ok := errors.AsType[*holdfast.Error](err); ok && known.Kind != holdfast.KindRedaction {
 		return nil, asLetter(err)
 	} else if err != nil {
-		return nil, redactionFailed(err)
+		return nil, cleaner.AsRedactionError(err)
 	}
-	m.kinds, m.uninspected = r.Kinds, r.Uninspected
+	m.placeholders, m.kinds, m.uninspected = r.Placeholders, r.Kinds, r.Uninspected
 	x.body.raw, x.body.findings = r.Body, r.Found
 	return m, nil
 }

@@ -10,7 +10,7 @@
 //   - wire, hangup: connections of clients, and how they end
 //   - destination, headerfield: where a request goes, and which fields with it
 //   - coding, frames: bodies and events, as they are encoded and framed
-//   - cleaner: redaction by a domain's engine
+//   - cleaner: the redaction of a row, applied to headers, URLs and bodies
 //   - upstream: names, addresses, connections to servers
 //   - authority, sentinel: certificates and DNS for the workspace
 //   - refusal, counters: answers to what was refused, and figures

@@ -118,7 +118,7 @@ func (a *answer) relay(ctx context.Context) error {
 		return nil
 	}
 	if a.resp.ContentLength > a.most {
-		return tooLarge("answer", a.most)
+		return coding.NewSizeError("answer", a.most)
 	}
 	return a.body(ctx)
 }
@@ -132,7 +132,7 @@ func (a *answer) open() error {
 	}
 	if a.isRedacted() {
 		var failed *holdfast.Error
-		if a.c, failed = a.p.answerCleaner(a.d, sent); failed != nil {
+		if a.c, failed = a.p.out.cleaners.OpenAnswer(a.d, sent); failed != nil {
 			return failed
 		}
 	}
@@ -155,10 +155,11 @@ func (a *answer) open() error {
 		}
 	}
 	if a.isRedacted() {
-		found, failed := a.p.headerBy(a.c, a.d, a.mode, &kept)
+		clean, found, failed := a.p.out.cleaners.CleanHeader(a.c, a.d, a.mode, kept)
 		if failed != nil {
 			return failed
 		}
+		kept = clean
 		a.found(found)
 	}
 	if len(cookies) > 0 {
@@ -204,7 +205,7 @@ func (a *answer) begin() {
 // Write gives b, which is redacted, to the client.
 func (a *answer) Write(b []byte) (int, error) {
 	if a.got.bytes+int64(len(b)) > a.most {
-		return 0, tooLarge("answer", a.most)
+		return 0, coding.NewSizeError("answer", a.most)
 	}
 	a.begin()
 	n, err := a.w.Write(b)
@@ -243,7 +244,7 @@ func (a *answer) readError(err error) error {
 	case err == nil, errors.As(err, &known):
 		return err
 	case err == coding.ErrTooLarge:
-		return tooLarge("answer", a.most)
+		return coding.NewSizeError("answer", a.most)
 	case err == coding.ErrNoMemory:
 		return memory.Busy()
 	case err == coding.ErrBomb:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"io"
 	"strconv"
 
@@ -70,9 +71,9 @@ func (a *answer) whole(in io.Reader, length int64) error {
 		kind, params := coding.MediaKind(a.got.contentType)
 		return a.pieces(io.MultiReader(bytes.NewReader(raw), in), kind, params, -1)
 	}
-	out, found, failed := a.p.bodyBy(a.c, a.d, a.mode, a.got.contentType, raw, share)
+	out, found, failed := a.p.out.cleaners.CleanBody(a.c, a.d, a.mode, a.got.contentType, raw, share)
 	if failed != nil {
-		if unscannable(failed) && coding.IsBinary(raw) {
+		if cleaner.IsUnscannable(failed) && coding.IsBinary(raw) {
 			return a.binaryRefused()
 		}
 		return failed
@@ -112,7 +113,7 @@ func (a *answer) pieces(in io.Reader, kind string, params map[string]string, len
 		return a.watchBinary(rest, buf)
 	}
 	if !coding.IsReadableSet(params["charset"]) {
-		return redactionFailed(errors.New("text in a character set that cannot be read as it comes"))
+		return cleaner.AsRedactionError(errors.New("text in a character set that cannot be read as it comes"))
 	}
 	return a.copyText(rest, buf)
 }
@@ -158,7 +159,7 @@ func (a *answer) copyText(in io.Reader, buf []byte) error {
 				return err
 			}
 			if a.mode == domain.Refuse && len(s.Findings()) > 0 {
-				return foundRefused(a.d, "the answer", s.Findings())
+				return cleaner.RefuseFound(a.d, "the answer", s.Findings())
 			}
 		}
 		if err == io.EOF {
@@ -197,7 +198,7 @@ func (a *answer) copyBinary(in io.Reader, buf []byte) error {
 		if n > 0 {
 			b := append(held, buf[:n]...)
 			if len(a.secret) > 0 && bytes.Contains(b, a.secret) {
-				return redactionFailed(errors.New("the upstream tells the credential that it was sent"))
+				return cleaner.AsRedactionError(errors.New("the upstream tells the credential that it was sent"))
 			}
 			keep := overlap(b, a.secret)
 			if _, err := a.Write(b[:len(b)-keep]); err != nil {
@@ -245,8 +246,9 @@ func (a *answer) watchBinary(in io.Reader, buf []byte) error {
 		if len(held) < pieceSize && err == nil {
 			continue
 		}
-		if failed := a.p.within(len(held), func() error { _, err := passBinary(a.c, held); return err }); failed != nil {
-			return redactionFailed(failed)
+		failed := a.p.out.cleaners.RunWithin(len(held), func() error { _, err := a.c.PassBinary(held); return err })
+		if failed != nil {
+			return cleaner.AsRedactionError(failed)
 		}
 		free := len(held)
 		if err == nil {

@@ -2,11 +2,6 @@ package egress
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
-	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
-	"hash"
 	"io"
 	"net/http"
 	"strconv"
@@ -14,6 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
@@ -46,7 +44,7 @@ func (a *answer) restoreDocument(in io.Reader, length int64) error {
 	out := a.hideSent(raw)
 	if a.got.status < http.StatusBadRequest {
 		var n mapping.Counts
-		out, n = substitute.Restore(a.model.mapped.session, a.model.req.Dialect, out)
+		out, n = substitute.Restore(a.model.mapped.placeholders, a.model.req.Dialect, out)
 		a.model.mapped.addCounts(n)
 	}
 	if told := a.model.mapped.buildHeader(); told != "" {
@@ -86,8 +84,12 @@ func (a *answer) keepText(b []byte) {
 }
 
 // restoreEvent makes an event of data in which the placeholders of its texts are restored. What a model says in
-// pieces is restored as one text.
-func (e *events) restoreEvent(ev *pieces.Event, data []byte) error {
+// pieces is restored as one text. What only keeps the connection awake waits for nothing.
+func (e *events) restoreEvent(ev *pieces.Event, block, data []byte) error {
+	if pieces.IsKeepalive(data) {
+		e.out = append(e.out, block...)
+		return nil
+	}
 	m := e.a.model
 	if e.pieces == nil {
 		e.pieces = modeltext.NewPieceReader(m.req.Dialect)
@@ -104,10 +106,10 @@ func (e *events) restoreEvent(ev *pieces.Event, data []byte) error {
 		}
 		switch {
 		case p.Kind == modeltext.Signed:
-			e.addSigned(p.Key, value)
+			e.signed.AddPiece(p.Key, value)
 			continue
 		case p.Kind == modeltext.Data:
-			out, n := m.mapped.session.RestoreText(true, value)
+			out, n := m.mapped.placeholders.RestoreText(true, value)
 			m.mapped.addCounts(n)
 			ev.Slots = append(ev.Slots, pieces.NewFilledSlot(p.Start, p.End, false, out))
 		case p.Kind == modeltext.Plain, p.Kind == modeltext.Arguments:
@@ -116,7 +118,7 @@ func (e *events) restoreEvent(ev *pieces.Event, data []byte) error {
 				continue
 			}
 			open := func(w io.Writer) pieces.Stream {
-				return m.mapped.session.Restore(p.Kind == modeltext.Arguments, w)
+				return m.mapped.placeholders.Restore(p.Kind == modeltext.Arguments, w)
 			}
 			s := pieces.NewSlot(p.Start, p.End, true)
 			if err := e.place([]byte(p.Key), open).Put(s, text); err != nil {
@@ -128,34 +130,9 @@ func (e *events) restoreEvent(ev *pieces.Event, data []byte) error {
 	for _, p := range list {
 		if p.Ends {
 			e.endPlace(p.Key)
-			e.endSigned(p.Key)
+			e.signed.NoteWhole(p.Key, m.mapped.placeholders)
 		}
 	}
 	e.push(ev)
 	return nil
-}
-
-// addSigned takes a piece of what the provider signs.
-func (e *events) addSigned(key string, value []byte) {
-	text, err := jsontext.AppendUnquote(nil, value)
-	if err != nil {
-		return
-	}
-	if e.signed == nil {
-		e.signed = map[string]hash.Hash{}
-	}
-	if e.signed[key] == nil && len(e.signed) < maxPlaces {
-		e.signed[key] = sha256.New()
-	}
-	if h := e.signed[key]; h != nil {
-		h.Write(text)
-	}
-}
-
-// endSigned notes a signed part that is whole.
-func (e *events) endSigned(key string) {
-	if h := e.signed[key]; h != nil {
-		e.a.model.mapped.session.NoteSigned([32]byte(h.Sum(nil)))
-		delete(e.signed, key)
-	}
 }

@@ -75,9 +75,9 @@ func (t *carrier) run(ctx context.Context, d *domain.Domain, o domain.Origin) (r
 	sum.Sum(got.sum[:0])
 	switch {
 	case errors.Is(there.read, coding.ErrTooLarge):
-		return got, tooLarge("tunnel's way out", maxRequest(d))
+		return got, coding.NewSizeError("tunnel's way out", maxRequest(d))
 	case errors.Is(back.read, coding.ErrTooLarge):
-		return got, tooLarge("tunnel's way back", maxResponse(d))
+		return got, coding.NewSizeError("tunnel's way back", maxResponse(d))
 	case ctx.Err() == nil && t.idle.Load():
 		return got, upstream.FellSilent(d, limit, nil)
 	case ctx.Err() != nil, t.over.Load(), errors.Is(there.read, net.ErrClosed), errors.Is(back.write, net.ErrClosed):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"hash"
 	"net/http"
 	"strings"
@@ -42,7 +43,7 @@ const maxReason = 123
 func (p *Proxy) webSocket(ctx context.Context, w http.ResponseWriter, r, up *http.Request, d *domain.Domain, o domain.Origin) (relayed, error) {
 	s := &socket{p: p, d: d, sum: sha256.New()}
 	var failed *holdfast.Error
-	if s.c, failed = p.answerCleaner(d, sentCredential(d, up.Header)); failed != nil {
+	if s.c, failed = p.out.cleaners.OpenAnswer(d, sentCredential(d, up.Header)); failed != nil {
 		return relayed{}, failed
 	}
 	offered, failed := s.protocols(r.Header)
@@ -135,9 +136,9 @@ func (s *socket) protocols(h http.Header) ([]string, *holdfast.Error) {
 		return list, nil
 	}
 	read := http.Header{"Sec-Websocket-Protocol": {strings.Join(list, ", ")}}
-	found, failed := s.p.headerBy(s.c, s.d, s.d.Request, &read)
+	_, found, failed := s.p.out.cleaners.CleanHeader(s.c, s.d, s.d.Request, read)
 	if failed == nil && len(found) > 0 {
-		failed = foundRefused(s.d, "the WebSocket's protocol", found)
+		failed = cleaner.RefuseFound(s.d, "the WebSocket's protocol", found)
 	}
 	return list, failed
 }
@@ -193,7 +194,7 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 		}
 		s.idle.Reset(upstream.IdleOf(s.d, upstream.EventsIdle))
 		if total += int64(len(data)); total > most {
-			return s.refuse(to, from, tooLarge("WebSocket", most))
+			return s.refuse(to, from, coding.NewSizeError("WebSocket", most))
 		}
 		share := s.p.out.memory.NewShare(heldBy(ctx))
 		clean, found, failed := s.clean(mode, kind, data, share)
@@ -220,9 +221,9 @@ func (s *socket) clean(mode domain.Redaction, kind websocket.MessageType, data [
 		return nil, nil, memory.Busy()
 	}
 	if kind == websocket.MessageText && !utf8.Valid(data) {
-		return nil, nil, undecodable(errors.New("a text message that is not UTF-8"))
+		return nil, nil, coding.NewDecodingError(errors.New("a text message that is not UTF-8"))
 	}
-	return s.p.bodyBy(s.c, s.d, mode, "", data, share)
+	return s.p.out.cleaners.CleanBody(s.c, s.d, mode, "", data, share)
 }
 
 func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
@@ -246,7 +247,7 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, mode
 		return nil
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		_ = to.Close(websocket.StatusMessageTooBig, "")
-		return tooLarge("WebSocket's message", maxMessage)
+		return coding.NewSizeError("WebSocket's message", maxMessage)
 	case ctx.Err() != nil:
 		return nil // the other way ended, or the run
 	}

@@ -138,3 +138,22 @@ func TestOutputCheckWithholdsWhatViolatesTheSchema(t *testing.T) {
 		t.Errorf("the output of a failed program is compared with the schema: %v", r.Err)
 	}
 }
+
+// TestHashCoversRedaction: a remembered approval does not outlive a change of what a tool may get, and those from
+// before there was redact stay bound.
+func TestHashCoversRedaction(t *testing.T) {
+	rules, err := constitution.Load(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := func(r *holdfast.Redaction) string {
+		return contract.Compile(holdfast.Contract{Boundary: "mcp/a/b", Risk: holdfast.Low, Redact: r}, rules).Hash
+	}
+	all := holdfast.Redaction{Request: "refuse", Response: "mask", Personal: "mask"}
+	less := all
+	less.Personal = "pass"
+	const before = "d2db799ee8de0fa44eb77b6663812300f04f3fd66c1f56edfcedc74da2e9d29b"
+	if none := hash(nil); none != before || hash(&all) == none || hash(&all) == hash(&less) {
+		t.Errorf("hashes: %s, %s, %s", none, hash(&all), hash(&less))
+	}
+}

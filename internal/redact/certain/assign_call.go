@@ -81,22 +81,24 @@ func (x *Scanner) maskArgument(i int) int {
 	if i+1 < x.low || !char.IsQuote(x.S[i+1]) {
 		return i + 1
 	}
-	b, e, after := x.stringAt(i + 1)
-	if after == 0 {
-		return i + 1
-	}
-	start := x.back(i, max(0, i-maxTail), char.Ident, ":$>")
-	if start < i {
-		if k := x.ofSetter(start, i); k != fieldname.None {
-			if isAssigned(x.S[b:e], k, !x.isSetter(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
-				x.mask(b, e, ruleOf(k, false))
-			}
-			return i + 1
+	start := x.back(i, max(0, i-maxTail), char.URL64, "$")
+	if k := x.ofSetter(start, i); k != fieldname.None {
+		b, e, after := x.stringAt(i + 1)
+		if after > 0 && isAssigned(x.S[b:e], k, !x.isSetter(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
+			x.mask(b, e, ruleOf(k, false))
 		}
-	}
-	if e-b > maxTail || bytes.IndexByte(x.S[b:e], ' ') >= 0 {
 		return i + 1
 	}
+	b := i + 2
+	e := b
+	for e < len(x.S) && e-b <= maxTail && x.S[e] != ' ' && x.S[e] != '\n' && x.S[e] != x.S[i+1] {
+		e++
+	}
+	x.Touch(e)
+	if e == len(x.S) || x.S[e] != x.S[i+1] {
+		return i + 1
+	}
+	after := e + 1
 	k := fieldname.OfName(x.S[b:e])
 	if !k.IsSecret() {
 		return i + 1
@@ -119,8 +121,8 @@ func (x *Scanner) maskArgument(i int) int {
 
 // ofSetter returns what the name [start, end) of a function says about its argument.
 func (x *Scanner) ofSetter(start, end int) fieldname.Kind {
-	if at := bytes.LastIndexAny(x.S[start:end], ".:>"); at >= 0 {
-		start += at + 1
+	if start == end {
+		return fieldname.None
 	}
 	k := fieldname.OfName(x.S[start:end])
 	if k != fieldname.Password && k != fieldname.Secret || k == fieldname.Secret && isCapital(x.S[start]) &&
@@ -135,9 +137,6 @@ func (x *Scanner) ofSetter(start, end int) fieldname.Kind {
 
 // isSetter reports whether the name of a function [start, end) begins with a verb that sets.
 func (x *Scanner) isSetter(start, end int) bool {
-	if at := bytes.LastIndexAny(x.S[start:end], ".:>"); at >= 0 {
-		start += at + 1
-	}
 	return end-start > 4 && (x.Fold(start, "set") || x.Fold(start, "with"))
 }
 
@@ -183,7 +182,7 @@ func (x *Scanner) maskBehindOperator(i int) int {
 		}
 		return i + 1
 	}
-	if op == '|' {
+	if op == '|' && (i == 0 || x.S[i-1] != '|') {
 		return x.maskTableCell(i)
 	}
 	return i + 1

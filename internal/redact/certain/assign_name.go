@@ -15,6 +15,9 @@ const reachType = 64
 // nameBefore returns the name before the ":" or "=" at i and what it says: next to it,
 // in Markdown's or HTML's emphasis, before "is", before a type, or of two words.
 func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind) {
+	if sep == ':' && x.endsUntelling(i) {
+		return i, i, fieldname.None
+	}
 	start, end = x.Name(i)
 	if start == end && sep == '=' && i > 1 && char.IndexByte("|?!", x.S[i-1]) >= 0 {
 		start, end = x.nameBeforeOperator(i)
@@ -28,19 +31,23 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 	if start == end || x.S[end] == ']' && char.DigitsFrom(x.S[start:end], 0, 8) == end-start {
 		start, end = x.nameBeforeBrackets(i)
 	}
-	if start < end {
+	if start < end && (char.Class[x.S[end-1]]&char.Letter == 0 || end < 2 ||
+		nameTails.May(x.S[end-2], x.S[end-1])) {
 		name := x.S[start:end]
-		if k = fieldname.OfName(name); k == fieldname.None || k == fieldname.Key {
+		k = fieldname.OfName(name)
+		if (k == fieldname.None || k == fieldname.Key) && start > 0 && char.Class[x.S[start-1]]&char.Blank != 0 {
 			if two := x.twoWords(start, end); two != fieldname.None {
 				return start, end, two
 			}
 		}
-		if k == fieldname.None && (char.EqualFold(name, "value") || char.EqualFold(name, "default")) {
-			if k = x.paired(start); k == fieldname.None {
+		if k == fieldname.None && (len(name) == len("value") || len(name) == len("default")) {
+			if char.EqualFold(name, "value") || char.EqualFold(name, "default") {
+				if k = x.paired(start); k == fieldname.None {
+					k = x.pairedAround(start, i+1, sep)
+				}
+			} else if sep == '=' && char.EqualFold(name, "content") {
 				k = x.pairedAround(start, i+1, sep)
 			}
-		} else if k == fieldname.None && sep == '=' && char.EqualFold(name, "content") {
-			k = x.pairedAround(start, i+1, sep)
 		}
 	}
 	if k == fieldname.None && start > 0 && x.S[start-1] >= 0x80 {
@@ -60,6 +67,33 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 	return start, end, k
 }
 
+// nameTails are those of the names that nameBefore knows: OfName's, verbs, and names of pairs.
+var nameTails = tailsOfNames()
+
+func tailsOfNames() fieldname.Tails {
+	t := fieldname.NewTails()
+	for _, w := range verbs {
+		t.Add(w)
+	}
+	for _, w := range [...]string{"was", "value", "default", "content", "private-lines"} {
+		t.Add(w)
+	}
+	return t
+}
+
+// endsUntelling reports whether the name next to the ":" at i, or in quotes next to it, ends in
+// letters that no telling name ends in.
+func (x *Scanner) endsUntelling(i int) bool {
+	if i < 3 {
+		return false
+	}
+	a, b := x.S[i-2], x.S[i-1]
+	if char.IsQuote(b) {
+		a, b = x.S[i-3], a
+	}
+	return char.Class[a]&char.Class[b]&char.Lower != 0 && !nameTails.May(a, b)
+}
+
 // nameBeforeOperator returns the name before "||=", "??=", "?=", and before "!=" where a
 // string follows, whose "=" is at i.
 func (x *Scanner) nameBeforeOperator(i int) (start, end int) {
@@ -74,6 +108,16 @@ func (x *Scanner) nameBeforeOperator(i int) (start, end int) {
 	return start, end
 }
 
+// inType has the bytes of types, and of blanks between them.
+var inType = bytesOfTypes()
+
+func bytesOfTypes() (t [256]bool) {
+	for c := range 256 {
+		t[c] = char.Class[c]&(char.Alnum|char.Blank) != 0 || char.IndexByte("_.<>[]&'|?*,", byte(c)) >= 0
+	}
+	return t
+}
+
 // nameBeforeType returns the name before the type that ends before the "=" at i: "x: string =",
 // "var x string =", "Dim x As String =". [start, end) is the word before the sign.
 func (x *Scanner) nameBeforeType(i, start, end int) (b, e int) {
@@ -82,19 +126,20 @@ func (x *Scanner) nameBeforeType(i, start, end int) (b, e int) {
 	}
 	low := max(0, i-reachType)
 	for j := i - 1; j > low; j-- {
-		switch c := x.S[j]; {
-		case c == ':':
-			if x.S[j-1] == ':' {
-				j--
-				continue
-			}
-			if x.Is(j+1, char.Blank) || x.Is(j+1, char.Letter) {
-				return x.Name(j)
-			}
-			return 0, 0
-		case char.Class[c]&(char.Alnum|char.Blank) == 0 && char.IndexByte("_.<>[]&'|?*,", c) < 0:
-			j = low
+		if inType[x.S[j]] {
+			continue
 		}
+		if x.S[j] != ':' {
+			break
+		}
+		if x.S[j-1] == ':' {
+			j--
+			continue
+		}
+		if x.Is(j+1, char.Blank) || x.Is(j+1, char.Letter) {
+			return x.Name(j)
+		}
+		return 0, 0
 	}
 	if start == end || !line.IsType(x.S[start:end]) {
 		return 0, 0

@@ -129,12 +129,17 @@ func isPairName(w []byte) bool {
 // own name, an attribute's value, or the element before it, as property lists
 // have it. The text of a weak one may be what people read.
 func (x *Scanner) elementKind(i int) (k fieldname.Kind, weak bool) {
+	if i > 0 && (x.S[i-1] == '-' || x.S[i-1] == '=') {
+		return fieldname.None, false // an arrow
+	}
 	low := max(0, i-reachPair)
-	n := bytes.LastIndexAny(x.S[low:i], "<>\n")
-	if n < 0 || x.S[low+n] != '<' {
+	tag := i
+	for tag > low && x.S[tag-1] != '<' && x.S[tag-1] != '>' && x.S[tag-1] != '\n' {
+		tag--
+	}
+	if tag == low || x.S[tag-1] != '<' {
 		return fieldname.None, false
 	}
-	tag := low + n + 1
 	if x.Is(tag-2, char.Alnum) || tag > 1 && char.IsQuote(x.S[tag-2]) {
 		return fieldname.None, false // a type's parameter
 	}

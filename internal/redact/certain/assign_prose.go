@@ -16,6 +16,9 @@ var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest",
 
 // isVerb reports whether w is one of verbs.
 func isVerb(w []byte) bool {
+	if c := w[0] | 0x20; c != 'i' && c != 'e' && c != 'w' && c != 'l' && c != 'j' && c < 0x80 {
+		return false
+	}
 	switch string(w) {
 	case "is", "Is", "IS", "was", "ist", "lautet", "es", "est", "jest", "är", "er":
 		return true
@@ -149,7 +152,7 @@ func isStrong(v []byte) bool {
 
 // maskAfterVerb judges the verb that may begin at i: "the token is x".
 func (x *Scanner) maskAfterVerb(i int) int {
-	if i < 4 || !x.Is(i+1, char.Lower) || x.S[i+1] != 's' || !x.Is(i-1, char.Blank) {
+	if i < 4 || !x.Is(i-1, char.Blank) || !x.Is(i+2, char.Blank) && !(x.Has(i+2, "t") && x.Is(i+3, char.Blank)) {
 		return i + 1
 	}
 	start, end := x.Name(i)

@@ -14,11 +14,12 @@ const maxTable = MaxAhead / 2
 // a name before one.
 func (x *Scanner) maskTableCell(i int) int {
 	b := x.End(i+1, 8, char.Blank)
-	e := x.endOfCell(b, '|')
-	if e < 0 || i < x.low {
+	if b == i+1 || i < x.low || b < len(x.S) && char.Class[x.S[b]]&char.Word == 0 && x.S[b] != '*' && x.S[b] != '`' &&
+		x.S[b] != '_' {
 		return i + 1
 	}
-	if !mayEndName(x.S[e-1]) || b == i+1 {
+	e := x.endOfCell(b, '|')
+	if e < 0 || !mayEndName(x.S[e-1]) {
 		return i + 1
 	}
 	k := fieldname.OfName(x.S[b:e])

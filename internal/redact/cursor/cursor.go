@@ -83,11 +83,28 @@ func (x *Cursor) Fold(i int, word string) bool {
 // Name finds the name that ends before i, over blanks and a closing quote.
 func (x *Cursor) Name(i int) (start, end int) {
 	e := i
+	if e > 0 && char.Class[x.S[e-1]]&char.Ident == 0 {
+		var masked bool
+		if e, masked = x.nameEnd(i); masked {
+			return e, e
+		}
+	}
+	b := e
+	for b > 0 && e-b < 64 && char.Class[x.S[b-1]]&char.Ident != 0 {
+		b--
+	}
+	return b, e
+}
+
+// nameEnd returns where the name ends that blanks or a closing quote separate from i, and
+// whether a mask is in its place.
+func (x *Cursor) nameEnd(i int) (end int, masked bool) {
+	e := i
 	for n := 0; n < 3 && x.Is(e-1, char.Blank); n++ {
 		e--
 	}
 	if placeholder.EndsIn(x.S[:e]) {
-		return e, e
+		return e, true
 	}
 	if e > 0 && (char.IsQuote(x.S[e-1]) || x.S[e-1] == ']') {
 		for e--; e > 0 && i-e < 8 && x.S[e-1] == '\\'; {
@@ -97,11 +114,7 @@ func (x *Cursor) Name(i int) (start, end int) {
 			e--
 		}
 	}
-	b := e
-	for b > 0 && e-b < 64 && char.Class[x.S[b-1]]&char.Ident != 0 {
-		b--
-	}
-	return b, e
+	return e, false
 }
 
 // reachEscape is the longest escape that is known: a colour of a terminal.

@@ -2,8 +2,11 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/holdfast-dev/holdfast/internal/redact/certain"
 	"github.com/holdfast-dev/holdfast/internal/redact/escape"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/guess"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
@@ -20,6 +23,32 @@ type Engine struct {
 	Guess    *guess.Guesser // nil if nothing is probable
 	// OnlyRegistered says that nothing but registered secrets is found.
 	OnlyRegistered bool
+	// Kinds is what is found; registered values are secrets.
+	Kinds rule.Kinds
+}
+
+// NameKind returns what a name says of its value, as far as e looks for it.
+func (e *Engine) NameKind(name []byte) fieldname.Kind { return e.SoughtKind(fieldname.Of(name)) }
+
+// SoughtKind returns k, or fieldname.None if e does not look for it.
+func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
+	if !e.Kinds.Seeks(k.IsSecret()) {
+		return fieldname.None
+	}
+	return k
+}
+
+// KeepSought removes from list what e does not look for. Where a secret has personal data in it, list has the
+// secret only.
+func (e *Engine) KeepSought(list []span.Span) []span.Span {
+	if e.Kinds == rule.AllKinds {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(sp span.Span) bool { return !e.Kinds.Has(sp.Rule) })
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // New returns an engine that knows lit, writes masks of a style, and
@@ -46,8 +75,19 @@ func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Eng
 	return &other
 }
 
-// OnlyRules reports whether no secret is registered and nothing is guessed.
-func (e *Engine) OnlyRules() bool { return e.Literals == nil && e.Probable == 0 }
+// WithKinds returns a copy of e that finds only those kinds.
+func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
+	other := *e
+	if other.Kinds = kinds; kinds == rule.OnlyPersonal {
+		other.Literals = nil
+	}
+	return &other
+}
+
+// OnlyRules reports whether no secret is registered, nothing is guessed and personal data is found.
+func (e *Engine) OnlyRules() bool {
+	return e.Literals == nil && e.Probable == 0 && e.Kinds == rule.AllKinds
+}
 
 // Text redacts text of any kind. If the engine is nil or faults, the whole text
 // is masked under the rule "fault".
@@ -141,7 +181,7 @@ func (e *Engine) spans(s []byte, last bool) []span.Span {
 			list = span.Union(append(list, more...))
 		}
 	}
-	return list
+	return e.KeepSought(list)
 }
 
 // Apply returns s with a mask for each of spans, and where they are in the result.

@@ -29,10 +29,10 @@ const (
 // IsSecret reports whether the value is a secret rather than personal.
 func (k Kind) IsSecret() bool { return k >= Password && k <= Key }
 
-// wordsBy holds words by their first byte.
-var wordGate, pairGate, aboutGate, qualifierGate, wordsBy = nameTables()
+// wordsBy holds words by their first byte, pairsBy pairs by that of their second word.
+var wordGate, pairGate, aboutGate, qualifierGate, wordsBy, pairsBy = nameTables()
 
-func nameTables() (w, p, a, q char.WordGate, by [256][]word) {
+func nameTables() (w, p, a, q char.WordGate, by [256][]word, pairsBy [256][]pair) {
 	for _, t := range about {
 		a.Add(t)
 	}
@@ -45,8 +45,53 @@ func nameTables() (w, p, a, q char.WordGate, by [256][]word) {
 	}
 	for _, e := range pairs {
 		p.Add(e.second)
+		pairsBy[e.second[0]] = append(pairsBy[e.second[0]], e)
 	}
-	return w, p, a, q, by
+	return w, p, a, q, by, pairsBy
+}
+
+// Tails has the last two bytes of words, of each its low five bits: most words of
+// ordinary names have other ones than those that tell something.
+type Tails [32]uint32
+
+// Add adds a word of at least two bytes.
+func (t *Tails) Add(w string) { t[w[len(w)-2]&31] |= 1 << (w[len(w)-1] & 31) }
+
+// May reports whether t may hold a word that ends in those bytes.
+func (t *Tails) May(a, b byte) bool { return t[a&31]>>(b&31)&1 != 0 }
+
+// tails are those of the words that kindOfWord knows.
+var tails = tailsOfWords()
+
+func tailsOfWords() (t Tails) {
+	for _, e := range words {
+		t.Add(e.text)
+	}
+	for _, e := range pairs {
+		t.Add(e.second)
+	}
+	for _, w := range endings {
+		t.Add(w)
+	}
+	for _, w := range [...]string{"passwd", "password", "secret", "token", "key", "passwords"} {
+		t.Add(w)
+	}
+	return t
+}
+
+// NewTails returns the tails of the names that OfName knows and that end in a letter of ASCII.
+func NewTails() Tails {
+	t := tails
+	for _, w := range qualifiers {
+		t.Add(w)
+	}
+	return t
+}
+
+// mayTell reports whether kindOfWord may know w: by its tail, or as it has digits at it.
+func mayTell(w []byte) bool {
+	n := len(w)
+	return n > 1 && (tails.May(w[n-2], w[n-1]) || char.Class[w[n-1]]&char.Digit != 0)
 }
 
 // Of judges a name such as X-Api-Key, dbPassword or client_secret.
@@ -75,7 +120,11 @@ func OfName(name []byte) Kind {
 			before = bits
 		}
 		w := name[start:i]
-		if k := kindOfWord(prev, w, name[i:], prev == nil); k != None {
+		k := None
+		if mayTell(w) {
+			k = kindOfWord(prev, w, name[i:], prev == nil)
+		}
+		if k != None {
 			best = k
 		} else if best != None && isIn(w, &aboutGate, about[:]) && isQualified(name[i:]) {
 			return None
@@ -171,13 +220,12 @@ func kindOfWord(prev, w, rest []byte, first bool) Kind {
 
 // isRenamed reports whether the word before w makes it something else.
 func isRenamed(prev, w []byte) bool {
-	for last, list := range notBefore {
-		if !char.EqualFold(w, last) {
-			continue
-		}
-		for _, t := range list {
-			if char.EqualFold(prev, t) {
-				return true
+	for k := range notBefore {
+		if e := &notBefore[k]; char.EqualFold(w, e.word) {
+			for _, t := range e.before {
+				if char.EqualFold(prev, t) {
+					return true
+				}
 			}
 		}
 	}
@@ -230,8 +278,9 @@ func MayEndPair(w []byte) bool { return pairGate.May(w[0], len(w)) }
 
 // OfPair judges two words that follow each other.
 func OfPair(a, b []byte) Kind {
-	for k := range pairs {
-		e := &pairs[k]
+	list := pairsBy[char.ToLower(b[0])]
+	for k := range list {
+		e := &list[k]
 		if !char.EqualFold(b, e.second) {
 			continue
 		}

@@ -90,21 +90,24 @@ var about = [...]string{
 
 // notBefore are words that make one of words something else: the token of a
 // page, the pass of a renderer, the key of a table.
-var notBefore = map[string][]string{
-	"token": {
+var notBefore = [...]struct {
+	word   string
+	before []string
+}{
+	{"token", []string{
 		"page", "next", "continuation", "continue", "progress", "sync", "resume", "cancellation", "cancel",
 		"pagination", "eos", "bos", "unk",
 		"pad", "mask", "sep", "cls", "special", "stop", "start", "starting", "end", "prev", "previous", "change",
 		"fencing", "idempotency", "cursor",
 		"decoder", "image", "video", "audio", "prompt", "completion", "added", "separator", "marker", "scroll",
 		"concurrency", "delta", "per", "key", "lookahead",
-	},
-	"pass": {
+	}},
+	{"pass", []string{
 		"test", "first", "second", "two", "render", "depth", "color", "single", "multi", "compiler",
 		"optimization", "shadow", "post", "boarding", "low", "high", "band",
 		"by", "must", "should", "will",
-	},
-	"key": {
+	}},
+	{"key", []string{
 		"public", "primary", "foreign", "sort", "partition", "cache", "routing", "object", "s3", "row",
 		"idempotency", "dedup", "hash", "range", "map", "storage",
 		"store", "file", "translation", "message", "lookup", "index", "group", "unique", "natural", "composite",
@@ -113,7 +116,7 @@ var notBefore = map[string][]string{
 		"dict", "trace", "tag", "config", "feature", "publishable",
 		"site", "pub", "host", "verification", "verify", "entity", "parent", "child", "sequence", "data", "value",
 		"the", "a", "is", "of", "my", "any", "each", "this",
-	},
+	}},
 }
 
 // qualifiers are last words that say for what a secret is, not what it is.
@@ -124,12 +127,15 @@ var qualifiers = [...]string{
 	"plain", "v1", "v2", "v3", "eu", "us",
 }
 
-// pairs are two words that follow each other.
-var pairs = [...]struct {
+// pair is a word that has its meaning behind one of others.
+type pair struct {
 	second string
 	first  []string
 	kind   Kind
-}{
+}
+
+// pairs are two words that follow each other.
+var pairs = [...]pair{
 	{"key", keyWords[:], Secret},
 	{"keys", keyWords[:], Secret},
 	{"code", []string{"security", "recovery", "verification", "backup", "authorization"}, Secret},

@@ -48,12 +48,17 @@ func (r Result) Rules() []string {
 // contains_pii_before_redaction (D13).
 func (r Result) PII() bool {
 	for _, f := range r.Findings {
-		if !strings.HasPrefix(f.Rule, "secret.") && f.Rule != rule.Names[rule.GuessSecret] &&
-			f.Rule != rule.Names[rule.Fault] {
+		if !f.IsSecret() {
 			return true
 		}
 	}
 	return false
+}
+
+// IsSecret reports whether f is a secret rather than personal data.
+func (f Finding) IsSecret() bool {
+	return strings.HasPrefix(f.Rule, "secret.") || f.Rule == rule.Names[rule.GuessSecret] ||
+		f.Rule == rule.Names[rule.Fault]
 }
 
 // FromSpans appends to to a finding for each of spans, with base added to its offset.

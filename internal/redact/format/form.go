@@ -42,7 +42,7 @@ func (n *nest) pair(d *draft, from, to, level int) error {
 		return err
 	}
 	value := formDecoded(d.in[eq+1 : to])
-	if k := fieldname.Of(name); fieldname.CanHold(k, value) {
+	if k := n.e.NameKind(name); fieldname.CanHold(k, value) {
 		if placeholder.Len(value) != len(value) {
 			r := fieldRule(k)
 			d.findings = append(d.findings, finding.Finding{Rule: rule.Names[r], Offset: eq + 1, Length: to - eq - 1})

@@ -118,14 +118,15 @@ func (e *Reader) headerValue(name, value string) (out string, list []finding.Fin
 		r := engine.Hidden([]byte(value))
 		return string(r.Out), r.Findings
 	}
+	secrets := e.Kinds.Has(rule.Field)
 	switch low := strings.ToLower(name); {
-	case low == "cookie":
+	case low == "cookie" && secrets:
 		return e.cookies(value, false)
-	case low == "set-cookie":
+	case low == "set-cookie" && secrets:
 		return e.cookies(value, true)
 	case low == "access-control-allow-credentials":
 		// It says whether credentials may be sent, and holds none: true.
-	case fieldname.CanHold(fieldname.Of([]byte(name)), []byte(value)), fieldname.IsCredential(name):
+	case fieldname.CanHold(e.NameKind([]byte(name)), []byte(value)), secrets && fieldname.IsCredential(name):
 		if placeholder.Len([]byte(value)) == len(value) {
 			return value, nil
 		}

@@ -185,15 +185,16 @@ func (w *walker) kind() fieldname.Kind {
 		return fieldname.None
 	}
 	t := &w.stack[len(w.stack)-1]
+	k := t.inherited
 	switch {
 	case t.exempt:
 		return fieldname.None
 	case t.own != fieldname.None:
-		return t.own
+		k = t.own
 	case t.holds && t.pair != fieldname.None:
-		return t.pair
+		k = t.pair
 	}
-	return t.inherited
+	return w.e.SoughtKind(k)
 }
 
 // text reads the string whose quote stands at i and returns its end.
@@ -419,7 +420,7 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 	k := w.kind()
 	if !t.object { // ["--token", "x"]
 		if len(s) > 0 && s[0] == '-' {
-			k = t.inherited
+			k = w.e.SoughtKind(t.inherited)
 		}
 		t.own = fieldname.OfFlag(s)
 	}
@@ -528,7 +529,7 @@ func (w *walker) number(i int) int {
 	}
 	d := w.in[i:end]
 	if !t.exempt && !w.e.OnlyRegistered {
-		if whole := integer(d); len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
+		if whole := integer(d); w.e.Kinds.Has(rule.Card) && len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
 			w.maskNumber(i, end, rule.Card)
 			return end
 		}
@@ -561,7 +562,7 @@ func (w *walker) digits(i, end int) {
 
 // maskNumber masks the number at [i, end).
 func (w *walker) maskNumber(i, end int, r rule.Rule) {
-	if string(w.in[i:end]) == "0" {
+	if string(w.in[i:end]) == "0" || !w.e.Kinds.Has(r) {
 		return
 	}
 	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})

@@ -100,7 +100,7 @@ func (n *nest) part(d *draft, from, to int, delim string, level int, opaque bool
 		return err
 	}
 	content := d.in[body:to]
-	if k := fieldname.Of(p.name); fieldname.CanHold(k, content) && !p.file {
+	if k := n.e.NameKind(p.name); fieldname.CanHold(k, content) && !p.file {
 		if placeholder.Len(content) != len(content) {
 			r := fieldRule(k)
 			d.findings = append(d.findings, finding.Finding{Rule: rule.Names[r], Offset: body, Length: to - body})

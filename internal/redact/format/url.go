@@ -74,7 +74,7 @@ func (n *nest) urlSpans(s []byte) ([]span.Span, error) {
 	if hash := indexOr(s, '#'); hash < at {
 		at = hash
 	}
-	all = append(all, namedValues(s, min(at+1, len(s)))...)
+	all = append(all, n.e.KeepSought(namedValues(s, min(at+1, len(s))))...)
 	for i := range all {
 		// A mask within the host cannot stand there.
 		if sp := &all[i]; sp.Start < host.end && sp.End > host.start && host.start < host.end {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // Index finds placeholders in text, and knows what is written in their place. It is immutable.
@@ -19,24 +20,59 @@ type Index struct {
 type form struct {
 	find, write string
 	placeholder string
-	derived     int // where in find the derived part begins
+	derived     int  // where in find the derived part begins
+	number      bool // it has no letter, so that any longer number or word may have it
 }
 
-// buildIndexes returns the session's indexes: of texts, and of texts that are JSON documents. mu must be held.
-func (s *Session) buildIndexes() (plain, inJSON *Index) {
-	if s.plain != nil {
-		return s.plain, s.inJSON
+// Snapshot is the placeholders of a session at the time at which a request left. What other requests change
+// later does not change it, so that an answer is restored by what its own request had. It may be used by
+// several goroutines.
+type Snapshot struct {
+	s       *Session
+	entries []entry
+
+	plainOnce, documentOnce sync.Once
+	plain, document         *Index // of texts, and of texts that are JSON documents
+}
+
+// Snapshot returns the placeholders that the session has now.
+func (s *Session) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.takeSnapshot()
+}
+
+// takeSnapshot is Snapshot with mu held.
+func (s *Session) takeSnapshot() *Snapshot {
+	if s.last != nil {
+		return s.last
 	}
-	var texts, documents []form
+	s.last = &Snapshot{s: s, entries: make([]entry, 0, len(s.order))}
 	for _, e := range s.order {
-		if e.oneWay {
-			continue
+		if !e.oneWay {
+			s.last.entries = append(s.last.entries, *e)
 		}
-		texts = appendForms(texts, e, func(v string) string { return v })
-		documents = appendForms(documents, e, quoteJSON)
 	}
-	s.plain, s.inJSON = newIndex(texts), newIndex(documents)
-	return s.plain, s.inJSON
+	return s.last
+}
+
+// index returns the index of texts, or of texts that are JSON documents.
+func (p *Snapshot) index(inJSON bool) *Index {
+	if inJSON {
+		p.documentOnce.Do(func() { p.document = buildIndex(p.entries, quoteJSON) })
+		return p.document
+	}
+	p.plainOnce.Do(func() { p.plain = buildIndex(p.entries, func(v string) string { return v }) })
+	return p.plain
+}
+
+// buildIndex returns the index of entries in texts whose characters write writes.
+func buildIndex(entries []entry, write func(string) string) *Index {
+	var forms []form
+	for i := range entries {
+		forms = appendForms(forms, &entries[i], write)
+	}
+	return newIndex(forms)
 }
 
 // appendForms appends the forms of an entry in a text whose characters write writes: as it is, escaped as
@@ -56,7 +92,8 @@ func appendForms(to []form, e *entry, write func(string) string) []form {
 			known = known || f.find == find
 		}
 		if !known {
-			to = append(to, form{find, write(way(e.value)), e.placeholder, min(e.kept, len(find))})
+			to = append(to, form{find, write(way(e.value)), e.placeholder, min(e.kept, len(find)),
+				!strings.ContainsFunc(e.placeholder, isLetterRune)})
 		}
 	}
 	return to
@@ -88,28 +125,61 @@ func newIndex(forms []form) *Index {
 func headOf(s string) int { return int(s[0])<<8 | int(s[1]) }
 
 // findAt returns the longest form that text has at i. near says that text only begins as one does, far enough
-// to be an altered one.
+// to be an altered one. A number within a longer number or a word is none.
 func (ix *Index) findAt(text []byte, i int) (f *form, near bool) {
 	rest := text[i:min(len(text), i+ix.most)]
+	isStart := isWordStart(text[:i])
 	for len(rest) > 0 {
 		n := sort.Search(len(ix.forms), func(k int) bool { return ix.forms[k].find > string(rest) })
-		near = near || n < len(ix.forms) && ix.forms[n].isNear(rest)
+		near = near || n < len(ix.forms) && ix.forms[n].isNear(rest, isStart)
 		if n == 0 {
 			break
 		}
 		have := &ix.forms[n-1]
 		same := commonPrefix(have.find, rest)
-		if same == len(have.find) {
+		if same == len(have.find) && (!have.number || isStart && isWordEnd(text[i+same:])) {
 			return have, false
 		}
-		near = near || have.isNear(rest)
-		rest = rest[:same] // what begins rest is no longer than this
+		near = near || have.isNear(rest, isStart)
+		rest = rest[:min(same, len(have.find)-1)] // what begins rest is no longer than this
 	}
 	return nil, near
 }
 
-// isNear reports whether a text begins as the form does, and shares enough of what was derived.
-func (f *form) isNear(text []byte) bool { return commonPrefix(f.find, text) >= f.derived+minMixed }
+// maxContext is how many bytes before a number isWordStart looks at.
+const maxContext = 6
+
+// isWordStart reports whether a word or number may begin behind before: its last character is neither a letter
+// nor a digit, or belongs to an escape (\n, \x0a, \u000a, %20) or to an option (-p).
+func isWordStart(before []byte) bool {
+	n := len(before)
+	if n == 0 || isWordEnd(before[n-1:]) {
+		return true
+	}
+	for _, size := range []int{2, 3, 6} {
+		if at := n - size; at >= 0 && escapeLen(before[at:]) == size {
+			return true
+		}
+	}
+	switch {
+	case n >= 4 && before[n-4] == '\\' && before[n-3] == 'x':
+		return true
+	case n >= 2 && before[n-2] == '-' && isLetter(before[n-1]):
+		return n == 2 || isWordEnd(before[n-3:])
+	}
+	return false
+}
+
+// isWordEnd reports whether a word or number may end before rest.
+func isWordEnd(rest []byte) bool { return len(rest) == 0 || !isLetter(rest[0]) && !isDigit(rest[0]) }
+
+func isLetterRune(r rune) bool { return r < 0x80 && isLetter(byte(r)) }
+
+// isNear reports whether a text begins as the form does, and shares enough of what was derived. isStart says that a
+// word may begin there.
+func (f *form) isNear(text []byte, isStart bool) bool {
+	return (isStart || !f.number) && commonPrefix(f.find, text) >= f.derived+minMixed
+}
 
 func commonPrefix(a string, b []byte) int {
 	n := min(len(a), len(b))
@@ -136,22 +206,34 @@ func (ix *Index) findHead(text []byte, i int) int {
 	return i
 }
 
-// hasFormWith reports whether a form begins with rest, and is longer.
-func (ix *Index) hasFormWith(rest []byte) bool {
+// mayBegin reports whether rest, the end of what has come, may become a form, or a longer one: it begins one, or
+// is a number whose next character has not come.
+func (ix *Index) mayBegin(rest []byte) bool {
+	if len(rest) == 0 || len(rest) > ix.most {
+		return false
+	}
 	n := sort.Search(len(ix.forms), func(k int) bool { return ix.forms[k].find >= string(rest) })
-	return n < len(ix.forms) && len(ix.forms[n].find) > len(rest) && strings.HasPrefix(ix.forms[n].find, string(rest))
+	if n < len(ix.forms) && ix.forms[n].find == string(rest) {
+		if ix.forms[n].number {
+			return true
+		}
+		n++
+	}
+	return n < len(ix.forms) && strings.HasPrefix(ix.forms[n].find, string(rest))
 }
 
-// listIn returns the placeholders in text.
-func (ix *Index) listIn(text []byte) (list []string) {
-	for i := ix.findHead(text, 0); i < len(text); i = ix.findHead(text, i) {
-		f, _ := ix.findAt(text, i)
-		if f == nil {
-			i++
-			continue
+// listIn returns the placeholders in texts.
+func (ix *Index) listIn(texts [][]byte) (list []string) {
+	for _, text := range texts {
+		for i := ix.findHead(text, 0); i < len(text); i = ix.findHead(text, i) {
+			f, _ := ix.findAt(text, i)
+			if f == nil {
+				i++
+				continue
+			}
+			list = append(list, f.placeholder)
+			i += len(f.find)
 		}
-		list = append(list, f.placeholder)
-		i += len(f.find)
 	}
 	return list
 }

@@ -78,7 +78,8 @@ func (s *Sessions) Find(o Owner) *Session {
 		mac.Write([]byte(part))
 		mac.Write([]byte{0})
 	}
-	made := &Session{key: mac.Sum(nil), used: now, byValue: map[string]*entry{}, byPlaceholder: map[string]*entry{}}
+	made := &Session{key: mac.Sum(nil), used: now, againOf: -1, byValue: map[string]*entry{},
+		byPlaceholder: map[string]*entry{}}
 	s.list[o] = made
 	return made
 }
@@ -92,13 +93,13 @@ type Session struct {
 	byValue       map[string]*entry // guarded by mu
 	byPlaceholder map[string]*entry // guarded by mu
 	order         []*entry          // guarded by mu; oldest first
-	changes       int               // guarded by mu; rises with each change of the lists
-	plain, inJSON *Index            // guarded by mu; of the last change, nil if it must be made
+	last          *Snapshot         // guarded by mu; of the last change, nil if it must be made
 	bytes         int               // guarded by mu; of the values
 	sought        int               // guarded by mu; rises with each change of the values that are sought everywhere
 	again         []*redact.Engine  // guarded by mu; find those values
-	againOf       int               // guarded by mu; what sought was when again was made
+	againOf       int               // guarded by mu; what sought was when again was made, -1 for never
 
+	real   map[string]bool   // guarded by mu; placeholders that are real text
 	signed map[[32]byte]bool // guarded by mu; the parts that the provider signed, by their SHA-256
 }
 
@@ -148,15 +149,24 @@ type Request struct {
 func (s *Session) Begin(texts [][]byte, owned func([]byte) bool) *Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	plain, _ := s.buildIndexes()
-	for _, t := range texts {
-		for _, p := range plain.listIn(t) {
-			if e := s.byPlaceholder[p]; e != nil {
-				s.forgetEntry(e)
-			}
+	for _, p := range s.takeSnapshot().index(false).listIn(texts) {
+		if e := s.byPlaceholder[p]; e != nil {
+			s.forgetEntry(e)
+			s.noteReal(p)
 		}
 	}
 	return &Request{s: s, texts: texts, owned: owned, Kinds: map[string]int{}}
+}
+
+// maxReal bounds how many placeholders that are real text are known.
+const maxReal = 1024
+
+// noteReal notes that a placeholder is real text in the session, so that it means no value again. mu must be held.
+func (s *Session) noteReal(placeholder string) {
+	if s.real == nil || len(s.real) >= maxReal {
+		s.real = map[string]bool{}
+	}
+	s.real[placeholder] = true
 }
 
 // forgetEntry removes a value and its placeholder. mu must be held.
@@ -172,14 +182,11 @@ func (s *Session) forgetEntry(e *entry) {
 	} else if i > 0 {
 		s.order = slices.Delete(s.order, i, i+1)
 	}
-	s.dropIndexes()
+	s.dropSnapshot()
 }
 
-// dropIndexes notes that the lists changed. mu must be held.
-func (s *Session) dropIndexes() {
-	s.changes++
-	s.plain, s.inJSON = nil, nil
-}
+// dropSnapshot notes that the lists changed. mu must be held.
+func (s *Session) dropSnapshot() { s.last = nil }
 
 // Replace returns the placeholder of a value that rule found. What is a placeholder of the session already
 // is returned as it is, and so is the name of a scheme before a credential. It is the function for
@@ -198,14 +205,14 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 	if e := s.byValue[string(text)]; e != nil {
 		if oneWay && !e.oneWay {
 			e.oneWay = true
-			s.dropIndexes()
+			s.dropSnapshot()
 		}
 		return []byte(e.placeholder)
 	}
 	e := &entry{rule: rule, value: string(text), oneWay: oneWay}
 	for n := byte(0); ; n++ {
 		e.placeholder, e.kept = derivePlaceholder(s.key, rule, text, n)
-		if n == 255 || s.byPlaceholder[e.placeholder] == nil && !r.isReal(e.placeholder) {
+		if n == 255 || s.byPlaceholder[e.placeholder] == nil && !s.real[e.placeholder] && !r.isReal(e.placeholder) {
 			break
 		}
 	}
@@ -217,7 +224,7 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 	for len(s.order) > maxEntries || s.bytes > maxBytes {
 		s.forgetEntry(s.order[0])
 	}
-	s.dropIndexes()
+	s.dropSnapshot()
 	return []byte(e.placeholder)
 }
 
@@ -262,6 +269,10 @@ func (r *Request) isReal(placeholder string) bool {
 	return false
 }
 
+// Snapshot returns the placeholders by which the answer to the request is restored. It is called when all of the
+// request is replaced.
+func (r *Request) Snapshot() *Snapshot { return r.s.Snapshot() }
+
 // IsPlaceholder reports whether text is a placeholder of the session.
 func (r *Request) IsPlaceholder(text []byte) bool {
 	r.s.mu.Lock()
@@ -300,7 +311,7 @@ func (r *Request) FindAgain() (list []*redact.Engine, err error) {
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.again == nil || s.againOf != s.sought {
+	if s.againOf != s.sought {
 		if s.again, err = newFinders(s.order); err != nil {
 			return nil, err
 		}

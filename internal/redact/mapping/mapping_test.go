@@ -56,7 +56,7 @@ func replaceAll(t *testing.T, s *Session, texts ...string) (out []string, r *Req
 }
 
 func restoreText(s *Session, text string) string {
-	out, _ := s.RestoreText(false, []byte(text))
+	out, _ := s.Snapshot().RestoreText(false, []byte(text))
 	return string(out)
 }
 
@@ -188,7 +188,7 @@ func TestOnlyExactPlaceholdersAreRestored(t *testing.T) {
 	sent, _ := replaceAll(t, s, "token ghp_0123456789abcdefghijABCDEFGHIJ012345")
 	p := strings.TrimPrefix(sent[0], "token ")
 	for _, altered := range []string{p[:len(p)-4], strings.ToUpper(p), p[:20] + "-" + p[20:], p[:20] + "XXXXXXXX"} {
-		out, n := s.RestoreText(false, []byte("x "+altered+" y"))
+		out, n := s.Snapshot().RestoreText(false, []byte("x "+altered+" y"))
 		if string(out) != "x "+altered+" y" || n.Restored != 0 {
 			t.Errorf("%q became %q", altered, out)
 		}
@@ -213,7 +213,7 @@ func TestRestoringEscapesAsTheModelDoes(t *testing.T) {
 		{true, `{"a":"x = \"` + quoteJSON(quoteJSON(p)) + `\""}`, `{"a":"x = \"` + quoteJSON(quoteJSON(value)) +
 			`\""}`},
 	} {
-		if got, _ := s.RestoreText(c.inJSON, []byte(c.has)); string(got) != c.want {
+		if got, _ := s.Snapshot().RestoreText(c.inJSON, []byte(c.has)); string(got) != c.want {
 			t.Errorf("%q\n got %q\nwant %q", c.has, got, c.want)
 		}
 	}
@@ -242,9 +242,9 @@ func TestRestoringInPiecesIsRestoringTheWhole(t *testing.T) {
 			part := parts[rnd.IntN(len(parts))]
 			text.WriteString(part[:len(part)-min(len(part)-1, rnd.IntN(3)*rnd.IntN(5))])
 		}
-		want, n := s.RestoreText(false, []byte(text.String()))
+		want, n := s.Snapshot().RestoreText(false, []byte(text.String()))
 		var out bytes.Buffer
-		stream := s.Restore(false, &out)
+		stream := s.Snapshot().Restore(false, &out)
 		for rest := text.String(); rest != ""; {
 			k := 1 + rnd.IntN(min(len(rest), 12))
 			if _, err := stream.Write([]byte(rest[:k])); err != nil {
@@ -322,5 +322,117 @@ func TestReplaceTakesLinearTime(t *testing.T) {
 	}
 	if back := restoreText(s, out[0]); back != table.String() {
 		t.Fatal("not restored")
+	}
+}
+
+// A request beside an answer may take a placeholder away from its value: the answer is restored by what its own
+// request had.
+func TestSnapshotKeepsWhatItsRequestHad(t *testing.T) {
+	s := newTestSession()
+	sent, r := replaceAll(t, s, "to alice@corp.com")
+	placeholders := r.Snapshot()
+	replaceAll(t, s, "my address is "+strings.TrimPrefix(sent[0], "to "))
+	for i := range 5 {
+		replaceAll(t, s, fmt.Sprintf("password: %sMaple417!xq%d", strings.Repeat("x", maxAgain), i))
+	}
+	var out bytes.Buffer
+	stream := placeholders.Restore(false, &out)
+	for _, c := range []byte(sent[0]) {
+		if _, err := stream.Write([]byte{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.Close(); err != nil || out.String() != "to alice@corp.com" {
+		t.Errorf("in pieces %q, %v", out.String(), err)
+	}
+	if got, _ := placeholders.RestoreText(false, []byte(sent[0])); string(got) != "to alice@corp.com" {
+		t.Errorf("whole %q", got)
+	}
+	if got := restoreText(s, sent[0]); got != sent[0] {
+		t.Errorf("a later answer has %q for real text", got)
+	}
+}
+
+// A placeholder that was real text once is not used again, also when a request does not have the text.
+func TestRealTextStaysReal(t *testing.T) {
+	s := newTestSession()
+	sent, _ := replaceAll(t, s, "to alice@corp.com")
+	p := strings.TrimPrefix(sent[0], "to ")
+	replaceAll(t, s, "my address is "+p)
+	if again, _ := replaceAll(t, s, "to alice@corp.com"); again[0] == sent[0] {
+		t.Fatalf("%q is real text, and means a value again", p)
+	}
+}
+
+func TestNumberIsRestoredAsAWordOnly(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil, nil)
+	for _, value := range []string{"48120391", "4111 1111 1111 1111", "219-09-9999", "4711"} {
+		p := string(r.Replace("card", []byte(value)))
+		for _, has := range []string{p + "7", "7" + p, "a" + p, p + "f", "\\\\x" + p, "x-y" + p} {
+			if got, n := s.Snapshot().RestoreText(false, []byte("id "+has+" end")); n.Restored != 0 {
+				t.Errorf("%q became %q", has, got)
+			}
+		}
+		for _, has := range []string{"%s", "(%s)", "id=%s,", `"%s"`, `a\n%s\n`, `\u003c%s\u003e`, "a%%20%s%%20", `\x0a%s`,
+			"mysql -p%s", "-p%s", "user_%s_x", "é%sé", "+%s.", "%s:%s"} {
+			has := strings.ReplaceAll(strings.ReplaceAll(has, "%s", "\x00"), "%%", "%")
+			want := strings.ReplaceAll(has, "\x00", value)
+			if got := restoreText(s, strings.ReplaceAll(has, "\x00", p)); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+	}
+}
+
+// TestYieldLetsWordsGo: what a text ends with goes at a lull, unless a placeholder may have begun there.
+func TestYieldLetsWordsGo(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil, nil)
+	var all []string
+	for i := range 400 {
+		all = append(all, string(r.Replace("email", fmt.Appendf(nil, "u%d@corp.com", i))))
+	}
+	for _, c := range []struct{ text, out string }{
+		{"I think tha", "I think tha"},
+		{"that is " + all[7][:1], "that is "},
+		{"that is " + all[7][:9], "that is "},
+		{"that is\\n" + all[7][:2], "that is\\n"},
+		{"mail " + all[7] + " tha", "mail u7@corp.com tha"},
+	} {
+		var out bytes.Buffer
+		stream := s.Snapshot().Restore(false, &out)
+		if _, err := stream.Write([]byte(c.text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Yield(); err != nil || out.String() != c.out || stream.Held() != len(c.text)-len(c.out) &&
+			stream.Counts().Restored == 0 {
+			t.Errorf("%q: %q came, %d are held, %v", c.text, out.String(), stream.Held(), err)
+		}
+	}
+	// A lull at every place changes nothing.
+	text := "to " + strings.Join(all[:50], ", the ") + " and\\n" + all[50] + ", x@mail.example"
+	var out bytes.Buffer
+	stream := s.Snapshot().Restore(false, &out)
+	for _, c := range []byte(text) {
+		_, _ = stream.Write([]byte{c})
+		if err := stream.Yield(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = stream.Close()
+	if want := restoreText(s, text); out.String() != want {
+		t.Errorf("got %q\nwant %q", out.String(), want)
+	}
+}
+
+// TestFindersAreMadeOnce: a session without values to seek everywhere makes no engine for each request.
+func TestFindersAreMadeOnce(t *testing.T) {
+	s := newTestSession()
+	replaceAll(t, s, "to alice@corp.com")
+	s.again = []*redact.Engine{}
+	replaceAll(t, s, "to alice@corp.com")
+	if s.again == nil {
+		t.Fatal("the engines were made again")
 	}
 }

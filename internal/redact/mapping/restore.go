@@ -24,26 +24,21 @@ func (n *Counts) Add(other Counts) {
 // Restorer restores placeholders in text that comes in pieces. What it holds back is at most what may be
 // the beginning of a placeholder. It belongs to one goroutine.
 type Restorer struct {
-	s      *Session
-	ix     *Index
-	w      io.Writer
-	held   []byte
-	in     int // bytes that came out, of the text as it came
-	closed bool
-	list   []redact.Finding
-	counts Counts
+	s       *Session
+	ix      *Index
+	w       io.Writer
+	text    []byte // what is held, behind what came before it
+	context int    // bytes of text that came before, and have come out
+	in      int    // bytes that came out, of the text as it came
+	closed  bool
+	list    []redact.Finding
+	counts  Counts
 }
 
-// Restore returns a Restorer for an answer to the session's requests so far. inJSON says that the text is a
-// JSON document, such as the arguments of a tool.
-func (s *Session) Restore(inJSON bool, w io.Writer) *Restorer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	plain, document := s.buildIndexes()
-	if inJSON {
-		plain = document
-	}
-	return &Restorer{s: s, ix: plain, w: w}
+// Restore returns a Restorer for an answer. inJSON says that the text is a JSON document, such as the arguments
+// of a tool.
+func (p *Snapshot) Restore(inJSON bool, w io.Writer) *Restorer {
+	return &Restorer{s: p.s, ix: p.index(inJSON), w: w}
 }
 
 // Write takes more of the text.
@@ -55,7 +50,7 @@ func (r *Restorer) Write(p []byte) (int, error) {
 		r.in += len(p)
 		return r.w.Write(p)
 	}
-	r.held = append(r.held, p...)
+	r.text = append(r.text, p...)
 	return len(p), r.releaseText(false)
 }
 
@@ -70,10 +65,24 @@ func (r *Restorer) Close() error {
 }
 
 // Held returns the number of bytes of the text that have not come out.
-func (r *Restorer) Held() int { return len(r.held) }
+func (r *Restorer) Held() int { return len(r.text) - r.context }
 
-// Yield does nothing: what is held may be the beginning of a placeholder.
-func (r *Restorer) Yield() error { return nil }
+// maxYield is how many letters of what may become a placeholder are let go, at the end of a word that began as
+// another.
+const maxYield = 3
+
+// Yield writes what is held but for what a placeholder may have begun with: the last letters of a word go. A text
+// that goes on later may be cut within a placeholder at any place, so that its beginning stays held.
+func (r *Restorer) Yield() error {
+	from := r.context
+	for from < len(r.text) && len(r.text)-from <= maxYield && !isWordStart(r.text[:from]) {
+		from++
+		for from < len(r.text) && !r.ix.mayBegin(r.text[from:]) {
+			from++
+		}
+	}
+	return r.passText(nil, r.context, from)
+}
 
 // Findings are the restored placeholders, by their offsets in the text as it came.
 func (r *Restorer) Findings() []redact.Finding { return r.list }
@@ -84,17 +93,9 @@ func (r *Restorer) Counts() Counts { return r.counts }
 // releaseText writes what can no longer be part of a placeholder, or everything.
 func (r *Restorer) releaseText(all bool) error {
 	var out []byte
-	text, from := r.held, 0
-	for i := r.ix.findHead(text, 0); ; i = r.ix.findHead(text, i) {
-		if !all && r.mayBegin(text[i:]) {
-			out = append(out, text[from:i]...)
-			r.in += i - from
-			r.held = append(r.held[:0], text[i:]...)
-			return r.writeOut(out)
-		}
-		if i >= len(text) {
-			break
-		}
+	text, from := r.text, r.context
+	i := r.ix.findHead(text, from)
+	for ; i < len(text) && (all || !r.ix.mayBegin(text[i:])); i = r.ix.findHead(text, i) {
 		f, near := r.ix.findAt(text, i)
 		if f == nil {
 			if i++; near {
@@ -111,18 +112,16 @@ func (r *Restorer) releaseText(all bool) error {
 		i += len(f.find)
 		from = i
 	}
-	out = append(out, text[from:]...)
-	r.in += len(text) - from
-	r.held = r.held[:0]
-	return r.writeOut(out)
+	return r.passText(out, from, i)
 }
 
-// mayBegin reports whether rest, the end of what has come, is the beginning of a placeholder.
-func (r *Restorer) mayBegin(rest []byte) bool {
-	return len(rest) > 0 && len(rest) < r.ix.most && r.ix.hasFormWith(rest)
-}
-
-func (r *Restorer) writeOut(out []byte) error {
+// passText writes out, and the text between from and to; what comes behind that stays held.
+func (r *Restorer) passText(out []byte, from, to int) error {
+	out = append(out, r.text[from:to]...)
+	r.in += to - from
+	keep := max(0, to-maxContext)
+	r.text = append(r.text[:0], r.text[keep:]...)
+	r.context = to - keep
 	if len(out) == 0 {
 		return nil
 	}
@@ -131,18 +130,13 @@ func (r *Restorer) writeOut(out []byte) error {
 }
 
 // RestoreText restores the placeholders of one whole text. It returns text itself if it has none.
-func (s *Session) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
-	s.mu.Lock()
-	plain, document := s.buildIndexes()
-	s.mu.Unlock()
-	if inJSON {
-		plain = document
-	}
+func (p *Snapshot) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
+	ix := p.index(inJSON)
 	var out []byte
 	var n Counts
 	from := 0
-	for i := plain.findHead(text, 0); i < len(text); i = plain.findHead(text, i) {
-		f, near := plain.findAt(text, i)
+	for i := ix.findHead(text, 0); i < len(text); i = ix.findHead(text, i) {
+		f, near := ix.findAt(text, i)
 		if f == nil {
 			if i++; near {
 				n.Altered++
@@ -151,7 +145,7 @@ func (s *Session) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
 		}
 		out = append(append(out, text[from:i]...), f.write...)
 		n.Restored++
-		s.noteRestored(f.placeholder)
+		p.s.noteRestored(f.placeholder)
 		i += len(f.find)
 		from = i
 	}
@@ -160,3 +154,6 @@ func (s *Session) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
 	}
 	return append(out, text[from:]...), n
 }
+
+// NoteSigned notes a part that the provider signed, by the SHA-256 of its bytes.
+func (p *Snapshot) NoteSigned(sum [32]byte) { p.s.NoteSigned(sum) }

@@ -6,6 +6,10 @@ type Rule uint8
 
 const (
 	None Rule = iota
+	// What an external detector found: names, addresses, and what else it looks for.
+	DetectorOther
+	DetectorAddress
+	DetectorName
 	// Guesses never touch what is certain.
 	GuessName
 	GuessAddress
@@ -53,49 +57,68 @@ const (
 
 // Names are the names of the rules in records and documentation.
 var Names = [...]string{
-	None:         "none",
-	GuessName:    "guess.name",
-	GuessAddress: "guess.address",
-	GuessPhone:   "guess.phone",
-	Phone:        "pii.phone",
-	SSN:          "pii.ssn",
-	IBAN:         "pii.iban",
-	Bank:         "pii.bank",
-	Health:       "pii.health",
-	National:     "pii.national_id",
-	Tax:          "pii.tax_id",
-	Vehicle:      "pii.vehicle",
-	Wallet:       "pii.wallet",
-	Birth:        "pii.birth",
-	PIIField:     "pii.field",
-	Email:        "email",
-	Card:         "card",
-	GuessSecret:  "guess.secret",
-	Assignment:   "secret.assignment",
-	Field:        "secret.field",
-	Bearer:       "secret.bearer",
-	Basic:        "secret.basic",
-	URL:          "secret.url",
-	Connection:   "secret.connection",
-	Hash:         "secret.password_hash",
-	Token:        "secret.token",
-	Webhook:      "secret.webhook",
-	JWT:          "secret.jwt",
-	GitHub:       "secret.github",
-	GitLab:       "secret.gitlab",
-	Slack:        "secret.slack",
-	Stripe:       "secret.stripe",
-	Model:        "secret.model_key",
-	Google:       "secret.google",
-	NPM:          "secret.npm",
-	Azure:        "secret.azure",
-	AWSKeyID:     "secret.aws_key_id",
-	AWSSecret:    "secret.aws_secret",
-	AWSSession:   "secret.aws_session",
-	PrivateKey:   "secret.private_key",
-	Literal:      "secret.literal",
-	Fault:        "fault",
+	None:            "none",
+	DetectorOther:   "detector.other",
+	DetectorAddress: "detector.address",
+	DetectorName:    "detector.name",
+	GuessName:       "guess.name",
+	GuessAddress:    "guess.address",
+	GuessPhone:      "guess.phone",
+	Phone:           "pii.phone",
+	SSN:             "pii.ssn",
+	IBAN:            "pii.iban",
+	Bank:            "pii.bank",
+	Health:          "pii.health",
+	National:        "pii.national_id",
+	Tax:             "pii.tax_id",
+	Vehicle:         "pii.vehicle",
+	Wallet:          "pii.wallet",
+	Birth:           "pii.birth",
+	PIIField:        "pii.field",
+	Email:           "email",
+	Card:            "card",
+	GuessSecret:     "guess.secret",
+	Assignment:      "secret.assignment",
+	Field:           "secret.field",
+	Bearer:          "secret.bearer",
+	Basic:           "secret.basic",
+	URL:             "secret.url",
+	Connection:      "secret.connection",
+	Hash:            "secret.password_hash",
+	Token:           "secret.token",
+	Webhook:         "secret.webhook",
+	JWT:             "secret.jwt",
+	GitHub:          "secret.github",
+	GitLab:          "secret.gitlab",
+	Slack:           "secret.slack",
+	Stripe:          "secret.stripe",
+	Model:           "secret.model_key",
+	Google:          "secret.google",
+	NPM:             "secret.npm",
+	Azure:           "secret.azure",
+	AWSKeyID:        "secret.aws_key_id",
+	AWSSecret:       "secret.aws_secret",
+	AWSSession:      "secret.aws_session",
+	PrivateKey:      "secret.private_key",
+	Literal:         "secret.literal",
+	Fault:           "fault",
 }
 
 // IsSecret says whether what r finds is a secret rather than personal.
 func (r Rule) IsSecret() bool { return r >= GuessSecret }
+
+// Kinds is what is searched for. The zero value is everything.
+type Kinds uint8
+
+// The kinds.
+const (
+	AllKinds Kinds = iota
+	OnlySecrets
+	OnlyPersonal
+)
+
+// Has reports whether what r finds is searched for.
+func (k Kinds) Has(r Rule) bool { return k.Seeks(r.IsSecret()) }
+
+// Seeks reports whether secrets are searched for; with false, whether personal data is.
+func (k Kinds) Seeks(secret bool) bool { return k == AllKinds || secret == (k == OnlySecrets) }

@@ -115,6 +115,9 @@ func (l *lane) collect(list []span.Span) {
 // note keeps what was found in offsets of the stream.
 func (l *lane) note(list []span.Span) {
 	for _, sp := range list {
+		if !l.e.Kinds.Has(sp.Rule) {
+			continue
+		}
 		sp.Start += l.base
 		if sp.End != span.Endless {
 			sp.End += l.base

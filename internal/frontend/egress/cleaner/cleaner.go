@@ -1,5 +1,5 @@
-// Package cleaner redacts what belongs to one domain, and the credential that was sent
-// there in what comes back.
+// Package cleaner applies a row's redaction to headers, URLs and bodies: the findings of its engine are masked or
+// refused, and the credential that was sent is masked in what comes back.
 package cleaner
 
 import (
@@ -24,12 +24,6 @@ type Cleaner struct {
 
 // New returns one that redacts by e.
 func New(e *redact.Engine) Cleaner { return Cleaner{e: e} }
-
-// Cover returns c for the answer to a request that carried credential.
-func (s *Echoes) Cover(c Cleaner, credential string) Cleaner {
-	c.echo = s.engine(c.e, credential)
-	return c
-}
 
 // Body redacts a whole body.
 func (c Cleaner) Body(contentType string, raw []byte) (redact.Result, error) {
@@ -123,8 +117,8 @@ func (s *Stream) Findings() []redact.Finding {
 // maxEchoes bounds how many credentials have an engine of their own.
 const maxEchoes = 64
 
-// Echoes keeps engines that know one credential each, by its hash.
-type Echoes struct {
+// echoes keeps engines that know one credential each, by its hash.
+type echoes struct {
 	mu   sync.Mutex
 	list map[[32]byte]*redact.Engine // guarded by mu
 }
@@ -132,7 +126,7 @@ type Echoes struct {
 // engine returns one that masks credential and what may be told of it, nil where
 // e does it, as of registered secrets, or it is too short to be told from
 // ordinary text.
-func (s *Echoes) engine(e *redact.Engine, credential string) *redact.Engine {
+func (s *echoes) engine(e *redact.Engine, credential string) *redact.Engine {
 	literals := Told(credential)
 	if !slices.ContainsFunc(literals, func(v holdfast.Secret) bool { return !masksWhole(e, v.Reveal()) }) {
 		return nil

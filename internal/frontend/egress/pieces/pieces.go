@@ -3,7 +3,9 @@ package pieces
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -179,4 +181,21 @@ func (s *Slot) quoteText(doc []byte) []byte {
 	}
 	q, _ := jsontext.AppendQuote(nil, s.text)
 	return q
+}
+
+// keepalives are the events by which a provider keeps a connection awake.
+var keepalives = []string{"ping", "keepalive"}
+
+// IsKeepalive reports whether an event's data has a type of keepalives, and nothing else but a number.
+func IsKeepalive(data []byte) bool {
+	if len(data) > 128 || !bytes.Contains(data, []byte(`"type"`)) {
+		return false
+	}
+	var event struct {
+		Type   string `json:"type"`
+		Number int64  `json:"sequence_number"`
+	}
+	read := json.NewDecoder(bytes.NewReader(data))
+	read.DisallowUnknownFields()
+	return read.Decode(&event) == nil && slices.Contains(keepalives, event.Type) && read.Decode(&event) == io.EOF
 }

@@ -6,7 +6,6 @@ package substitute
 import (
 	"bytes"
 	"crypto/sha256"
-	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
@@ -28,6 +28,8 @@ type Request struct {
 	Found []redact.Finding
 	// Kinds counts what was replaced, by kind (mapping.KindOf).
 	Kinds map[string]int
+	// Placeholders are those by which the answer is restored.
+	Placeholders *mapping.Snapshot
 	// Uninspected are parts that could not be searched, such as pictures.
 	Uninspected int
 }
@@ -47,7 +49,8 @@ func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byt
 	if err := w.replaceAll(); err != nil {
 		return nil, err
 	}
-	return &Request{Body: w.out, Found: w.found, Kinds: w.request.Kinds, Uninspected: w.uninspected}, nil
+	return &Request{Body: w.out, Found: w.found, Kinds: w.request.Kinds, Placeholders: w.request.Snapshot(),
+		Uninspected: w.uninspected}, nil
 }
 
 // replacing is the state of one Replace.

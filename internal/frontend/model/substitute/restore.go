@@ -2,17 +2,17 @@ package substitute
 
 import (
 	"crypto/sha256"
-	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
 // Restore restores the placeholders in the texts of an answer that is one document, and notes what the
 // provider signed in it. What is no document of the dialect stays as it is.
-func Restore(s *mapping.Session, d dialect.Dialect, doc []byte) ([]byte, mapping.Counts) {
+func Restore(p *mapping.Snapshot, d dialect.Dialect, doc []byte) ([]byte, mapping.Counts) {
 	var all mapping.Counts
 	texts, err := modeltext.ListAnswerTexts(d, doc)
 	if err != nil {
@@ -21,7 +21,7 @@ func Restore(s *mapping.Session, d dialect.Dialect, doc []byte) ([]byte, mapping
 	var out []byte
 	at := 0
 	for _, t := range texts {
-		value, n := restoreText(s, t, doc[t.Start:t.End])
+		value, n := restoreText(p, t, doc[t.Start:t.End])
 		all.Add(n)
 		if n.Restored > 0 {
 			out = append(append(out, doc[at:t.Start]...), value...)
@@ -35,9 +35,9 @@ func Restore(s *mapping.Session, d dialect.Dialect, doc []byte) ([]byte, mapping
 }
 
 // restoreText returns the JSON value of a text with its placeholders restored.
-func restoreText(s *mapping.Session, t modeltext.Text, value []byte) ([]byte, mapping.Counts) {
+func restoreText(p *mapping.Snapshot, t modeltext.Text, value []byte) ([]byte, mapping.Counts) {
 	if t.Kind == modeltext.Data && !isString(value) {
-		return s.RestoreText(true, value)
+		return p.RestoreText(true, value)
 	}
 	if t.Kind != modeltext.Signed && t.Kind != modeltext.Plain && t.Kind != modeltext.Arguments {
 		return value, mapping.Counts{}
@@ -47,10 +47,10 @@ func restoreText(s *mapping.Session, t modeltext.Text, value []byte) ([]byte, ma
 		return value, mapping.Counts{}
 	}
 	if t.Kind == modeltext.Signed {
-		s.NoteSigned(sha256.Sum256(text))
+		p.NoteSigned(sha256.Sum256(text))
 		return value, mapping.Counts{}
 	}
-	out, n := s.RestoreText(t.Kind == modeltext.Arguments, text)
+	out, n := p.RestoreText(t.Kind == modeltext.Arguments, text)
 	if n.Restored == 0 {
 		return value, n
 	}

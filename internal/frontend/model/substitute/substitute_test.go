@@ -56,7 +56,7 @@ func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
 	_, after, _ := strings.Cut(string(r.Body), `"say `)
 	placeholder, _, _ := strings.Cut(after, `"`)
 	answer := []byte(`{"content":[{"type":"text","text":` + asJSON(placeholder) + `}]}`)
-	if out, n := substitute.Restore(s, dialect.Messages, answer); string(out) != string(answer) || n.Restored != 0 {
+	if out, n := substitute.Restore(s.Snapshot(), dialect.Messages, answer); string(out) != string(answer) || n.Restored != 0 {
 		t.Fatalf("restored: %s", out)
 	}
 }
@@ -109,7 +109,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 			fmt.Sprintf(`{"content":[{"type":"tool_use","id":"t","name":"n","input":{"x":%s}}]}`, asJSON(said)): text.String(),
 		}
 		for answer, want := range answers {
-			out, _ := substitute.Restore(s, dialect.Messages, []byte(answer))
+			out, _ := substitute.Restore(s.Snapshot(), dialect.Messages, []byte(answer))
 			var got struct {
 				Content []struct {
 					Text  string
@@ -144,7 +144,7 @@ func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string
 // restoreAnswer returns a text that a model says as the agent gets it.
 func restoreAnswer(t *testing.T, s *mapping.Session, text string) string {
 	t.Helper()
-	out, _ := substitute.Restore(s, dialect.Messages, []byte(`{"content":[{"type":"text","text":`+asJSON(text)+`}]}`))
+	out, _ := substitute.Restore(s.Snapshot(), dialect.Messages, []byte(`{"content":[{"type":"text","text":`+asJSON(text)+`}]}`))
 	var got struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
