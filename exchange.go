@@ -1,5 +1,7 @@
 package holdfast
 
+import "slices"
+
 // Exchange is what the ledger keeps for people of one exchange with the world
 // outside: as JSON in a request's Noted, and with the answer in its output. It
 // holds nothing secret: whoever makes one redacts Path.
@@ -54,4 +56,15 @@ type Placeholders struct {
 	Uninspected int `json:"uninspected,omitempty"`
 	// NotInspected are the places of the first of them, each with the reason.
 	NotInspected []string `json:"not_inspected,omitempty"`
+}
+
+// Add adds the counts of another request to p.
+func (p *Placeholders) Add(other Placeholders) {
+	p.Replaced += other.Replaced
+	p.Restored += other.Restored
+	p.Altered += other.Altered
+	p.Uninspected += other.Uninspected
+	p.Kinds = append(slices.Clone(p.Kinds), other.Kinds...)
+	slices.Sort(p.Kinds)
+	p.Kinds = slices.Compact(p.Kinds)
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -253,6 +254,10 @@ func checkSame(t *testing.T, what string, without, with []string) {
 	}
 }
 
+// lastLine is what a run ends with.
+var lastLine = regexp.MustCompile(`^holdfast: models: \d+ values replaced by placeholders ` +
+	`\(card, email, (personal, )?phone, secret\), \d+ restored$`)
+
 // TestCodingHostsWorkTheSameInARun: Claude Code and Codex do the same with Holdfast before their model as without,
 // and the model's provider sees none of the values that they work with.
 func TestCodingHostsWorkTheSameInARun(t *testing.T) {
@@ -292,7 +297,10 @@ func TestCodingHostsWorkTheSameInARun(t *testing.T) {
 			}) {
 				t.Errorf("%d requests", len(asked))
 			}
-			t.Log(told)
+			lines := strings.Split(strings.TrimSpace(told), "\n")
+			if !lastLine.MatchString(lines[len(lines)-1]) {
+				t.Errorf("the run's last line is not a report of placeholders:\n%s", told)
+			}
 		})
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -27,9 +28,14 @@ func egressService() {
 		if r.Header.Get("X-Api-Key") == "key-of-the-service-0123456789" {
 			key = "right"
 		}
-		if r.URL.Path == "/v1/messages" { // a model's answer
+		if r.URL.Path == "/v1/messages" { // a model's answer, which repeats the last message
+			var q struct{ Messages []struct{ Content string } }
+			_ = json.Unmarshal(b, &q)
+			said, _ := json.Marshal("the key is " + key + ": " + q.Messages[len(q.Messages)-1].Content)
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"the key is %s"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":3}}`, key)
+			fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-x",`+
+				`"content":[{"type":"text","text":%s}],"stop_reason":"end_turn",`+
+				`"usage":{"input_tokens":9,"output_tokens":3}}`, said)
 			return
 		}
 		fmt.Fprintf(w, "key: %s\nauthorization: %s\nbody: %s\nfrom: bob@example.com\n", key, r.Header.Get("Authorization"), b)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -262,4 +263,7 @@ func (a *app) sayWorkspace(x *api.Executed) {
 		}
 	}
 	a.sayCrossing(x)
+	if x.Placeholders != nil {
+		a.say("models: %s", story.DescribePlaceholders(x.Placeholders))
+	}
 }

@@ -55,7 +55,10 @@ func TestArmouredKeysAreMasked(t *testing.T) {
 			"patch": strings.Join(lines, "\n+"), "removed": strings.Join(lines, "\n-"),
 			"quoted": strings.Join(lines, "\n> "), "comment": strings.Join(lines, "\n# "),
 			"continued": strings.Join(lines, "\\\n"),
-			"slashes":   strings.ReplaceAll(strings.Join(lines, "\n"), "7bq", `\/`), "fields": lines[0] +
+			"numbered":  strings.Join(lines, "\n2\t"), "numbered by cat": strings.Join(lines, "\n    12\t"),
+			"numbered by grep": strings.Join(lines, "\n314:"), "arrows": strings.Join(lines, "\n    7\u2192"),
+			"numbered by bat": strings.Join(lines, "\n  12 | "), "numbered in JSON": strings.Join(lines, `\n2\t`),
+			"slashes": strings.ReplaceAll(strings.Join(lines, "\n"), "7bq", `\/`), "fields": lines[0] +
 				"\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n" + strings.Join(lines[1:],
 				"\n"),
 			"comment field": lines[0] + "\nVersion: GnuPG v2\nComment: of a test\n\n" + strings.Join(lines[1:4],
@@ -67,6 +70,10 @@ func TestArmouredKeysAreMasked(t *testing.T) {
 				t.Errorf("%s, %s: %q", kind, name, r.Out)
 			}
 			agrees(t, e, r, every([]byte(whole), 7)...)
+			agrees(t, e, r, bytewise([]byte(whole))...)
+			for i := 0; strings.HasPrefix(name, "numbered") && i < len(whole); i++ {
+				agrees(t, e, r, []byte(whole[:i]), []byte(whole[i:]))
+			}
 			doc, err := json.Marshal(map[string]any{"a": whole, "n": 1})
 			if err != nil {
 				t.Fatal(err)

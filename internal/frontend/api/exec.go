@@ -62,6 +62,8 @@ type Executed struct {
 	Outcome *holdfast.Outcome `json:"outcome,omitempty"`
 	Result  *posture.Document `json:"result,omitempty"`
 	Failure *Failure          `json:"error,omitempty"`
+	// Placeholders are what was replaced in a run's requests to models; nil for nothing.
+	Placeholders *holdfast.Placeholders `json:"placeholders,omitempty"`
 }
 
 // executedReply is an Executed as it travels.

@@ -118,6 +118,30 @@ type runHand struct {
 	who   Runner
 	begun atomic.Bool   // the act was called
 	over  chan struct{} // closed when it has returned
+
+	mu           sync.Mutex
+	placeholders *holdfast.Placeholders // guarded by mu; of all requests to models, nil for none
+}
+
+// notePlaceholders adds what was replaced in one request to a model.
+func (h *runHand) notePlaceholders(p holdfast.Placeholders) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.placeholders == nil {
+		h.placeholders = &holdfast.Placeholders{}
+	}
+	h.placeholders.Add(p)
+}
+
+// sumPlaceholders returns what was replaced so far; nil for nothing.
+func (h *runHand) sumPlaceholders() *holdfast.Placeholders {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.placeholders == nil {
+		return nil
+	}
+	sum := *h.placeholders
+	return &sum
 }
 
 // lateWithin is how long a caller whose run was cut may take to say how it
@@ -171,10 +195,11 @@ func (h *runHand) serve(ctx context.Context) *Executed {
 	if err != nil {
 		return no(err)
 	}
-	h.who = Runner{Run: space.ID, Correlation: ask.Correlation, Token: func() (holdfast.Secret, error) {
-		fresh, err := s.request(ask)
-		return fresh.Token, err
-	}}
+	h.who = Runner{Run: space.ID, Correlation: ask.Correlation, Note: h.notePlaceholders,
+		Token: func() (holdfast.Secret, error) {
+			fresh, err := s.request(ask)
+			return fresh.Token, err
+		}}
 	return h.cross(ctx, req)
 }
 
@@ -186,7 +211,7 @@ func (h *runHand) cross(ctx context.Context, req holdfast.Request) *Executed {
 		h.begun.Store(true)
 		return h.act(ctx, req.Boundary)
 	})
-	ans := &Executed{Outcome: s.masked(out)}
+	ans := &Executed{Outcome: s.masked(out), Placeholders: h.sumPlaceholders()}
 	if out != nil && out.Output != nil {
 		ans.Result = &posture.Document{}
 		if bad := json.Unmarshal(out.Output.Body, ans.Result); bad != nil {

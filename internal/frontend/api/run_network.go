@@ -43,6 +43,8 @@ type Runner struct {
 	Correlation string
 	// Run names the run.
 	Run string
+	// Note takes what was replaced in one of its requests to a model, and restored in the answer.
+	Note func(holdfast.Placeholders)
 }
 
 // Sockets are those of one workspace, each made in a network that has a loopback

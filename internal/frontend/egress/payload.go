@@ -192,8 +192,7 @@ func (x *exchange) told() holdfast.Exchange {
 	return e
 }
 
-// result is what came back, as predicates and rules see it and people are shown
-// it.
+// result is what came back, as predicates and rules see it and people are shown it.
 type result struct {
 	holdfast.Exchange
 	SHA256 string `json:"sha256"`
@@ -213,7 +212,10 @@ func (x *exchange) output() holdfast.Output {
 		r.Text = x.held.body.String()
 	}
 	r.Model = x.modelAnswer(x.maskText)
-	r.Placeholders, r.Masked = x.model.countPlaceholders(), cleaner.CountMasked(x.masked, a.findings)
+	r.Masked = cleaner.CountMasked(x.masked, a.findings)
+	if r.Placeholders = x.model.countPlaceholders(); r.Placeholders != nil && x.who.Note != nil {
+		x.who.Note(*r.Placeholders)
+	}
 	out := holdfast.Output{Used: x.used(), Model: x.model.took()}
 	out.Body, _ = json.Marshal(r) // of strings and numbers: it cannot fail
 	if a.status >= 400 {

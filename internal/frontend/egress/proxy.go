@@ -53,16 +53,15 @@ type Kernel interface {
 
 // Caller is who speaks through a listener. It is never read from a request.
 type Caller struct {
-	// Token returns a fresh token of the agent; it is asked once for each
-	// crossing.
+	// Token returns a fresh token of the agent; it is called once for each crossing.
 	Token func() (holdfast.Secret, error)
-	// Correlation is the flow that the crossings belong to; empty makes one
-	// for each.
+	// Correlation is the flow that the crossings belong to; empty makes one for each.
 	Correlation string
-	// Trusts says that its clients trust the authority. A name that no row
-	// lists is then refused inside of TLS, where clients show why: they do not
-	// show what answers a CONNECT.
+	// Trusts says that its clients trust the authority. A name that no row lists is then refused inside of TLS,
+	// where clients show why: they do not show what answers a CONNECT.
 	Trusts bool
+	// Note takes what was replaced in a request to a model, and restored in its answer; nil if it is not needed.
+	Note func(holdfast.Placeholders)
 }
 
 // Config is what a proxy is made of. Kernel, Table, Engine, Authority and

@@ -47,8 +47,7 @@ func Exchange(e *ledger.Entry, part []byte) string {
 		facts = append(facts, Count(x.Received, "byte", "bytes")+" received")
 	}
 	if p := x.Placeholders; p != nil && p.Replaced > 0 {
-		facts = append(facts, Count(int64(p.Replaced), "value", "values")+" replaced by placeholders, "+
-			strconv.Itoa(p.Restored)+" restored")
+		facts = append(facts, DescribePlaceholders(p))
 	}
 	if p := x.Placeholders; p != nil && p.Uninspected > 0 {
 		facts = append(facts, Count(int64(p.Uninspected), "part", "parts")+" not inspected")
@@ -67,6 +66,23 @@ func Exchange(e *ledger.Entry, part []byte) string {
 		}
 	}
 	return strings.TrimSpace(s)
+}
+
+// DescribePlaceholders describes what was replaced in requests to models and restored in their answers: "3 values
+// replaced by placeholders (card, email), 2 restored, 1 altered by the model".
+func DescribePlaceholders(p *holdfast.Placeholders) string {
+	text := Count(int64(p.Replaced), "value", "values") + " replaced by placeholders"
+	if len(p.Kinds) > 0 {
+		text += " (" + strings.Join(p.Kinds, ", ") + ")"
+	}
+	text += ", " + strconv.Itoa(p.Restored) + " restored"
+	if p.Altered > 0 {
+		text += ", " + strconv.Itoa(p.Altered) + " altered by the model"
+	}
+	if p.Uninspected > 0 {
+		text += ", " + Count(int64(p.Uninspected), "part", "parts") + " not inspected"
+	}
+	return text
 }
 
 // Exchanged is the exchange that an entry's erasable part tells of: the members of

@@ -33,8 +33,7 @@ const (
 	armourMark = "-----"
 )
 
-// readArmour reads on in b, and reports true at its end and false at the end of
-// the text.
+// readArmour reads on in b, and reports true at its end and false at the end of the text.
 func (x *Scanner) readArmour(b *armourBody) bool {
 	b.open = false
 	for {
@@ -84,8 +83,7 @@ func (x *Scanner) readArmour(b *armourBody) bool {
 	}
 }
 
-// armourLine reads the dashes at i: an end, or a beginning inside. known is false if
-// only more text can tell.
+// armourLine reads the dashes at i: an end, or a beginning inside. known is false if only more text can tell.
 func (x *Scanner) armourLine(b *armourBody, i int) (done, known bool) {
 	e := i
 	for e < len(x.S) && x.S[e] == '-' && e < i+8 {
@@ -127,8 +125,7 @@ func (x *Scanner) armourLine(b *armourBody, i int) (done, known bool) {
 	return b.pem+b.ssh2 == 0, true
 }
 
-// endsArmour reports whether the few bytes of base64 in [i, e) belong to a key: an end
-// follows, or they are its last line.
+// endsArmour reports whether the few bytes of base64 in [i, e) belong to a key: an end follows, or they end it.
 func (x *Scanner) endsArmour(b *armourBody, i, e int) bool {
 	if e == i {
 		return false
@@ -172,8 +169,7 @@ func isWord(s []byte) bool {
 	return char.Class[s[0]]&char.Letter != 0
 }
 
-// isKeyText reports whether s may be a key's first line: neither a name of code nor a
-// path.
+// isKeyText reports whether s may be a key's first line: neither a name of code nor a path.
 func isKeyText(s []byte) bool {
 	var have uint16
 	for _, c := range s {
@@ -201,14 +197,35 @@ func (x *Scanner) nextLine(i int) int {
 		case c == '-' && x.Is(i+1, char.Std64):
 			i++ // a line that a patch removes
 		default:
+			if e := x.lineNumberEnd(i); e > i {
+				i = e
+				continue
+			}
 			return i
 		}
 	}
 	return i
 }
 
-// base64End returns the end of the base64 that begins at i, with its padding; a "/" may
-// be escaped.
+// lineNumberEnd returns the end of the number of a line at i, as `cat -n` and tools of agents show it, or i.
+func (x *Scanner) lineNumberEnd(i int) int {
+	const arrow = "\u2192"
+	e := i
+	for e < len(x.S) && e < i+6 && char.Class[x.S[e]]&char.Digit != 0 {
+		e++
+	}
+	switch {
+	case e > i && x.more && len(x.S)-e < len(arrow):
+		return len(x.S) // what follows is not known yet
+	case e > i && x.Has(e, arrow):
+		return e + len(arrow)
+	case e > i && (x.Is(e, char.Blank) || x.Has(e, ":") || x.Has(e, `\t`)):
+		return e
+	}
+	return i
+}
+
+// base64End returns the end of the base64 that begins at i, with its padding; a "/" may be escaped.
 func (x *Scanner) base64End(i, stop int) int {
 	stop = min(stop, len(x.S))
 	for i < stop && (char.Class[x.S[i]]&char.Std64 != 0 || x.S[i] == '\\' && x.Has(i+1, "/")) {
@@ -240,8 +257,7 @@ func (x *Scanner) armourField(i int) int {
 	return e
 }
 
-// armour masks the private key whose "-----BEGIN" is at i. A line that only names
-// such a key has nothing of it.
+// armour masks the private key whose "-----BEGIN" is at i. A line that only names such a key has nothing of it.
 func (x *Scanner) armour(i int) int {
 	label := i + len(armourBegin)
 	if i < x.pemLow {
@@ -258,8 +274,7 @@ func (x *Scanner) armour(i int) int {
 	return label
 }
 
-// armourSSH2 masks the private key whose "---- BEGIN SSH2" is at i (the
-// form of RFC 4716, as commercial SSH writes private keys).
+// armourSSH2 masks the private key whose "---- BEGIN SSH2" is at i (RFC 4716, as commercial SSH writes them).
 func (x *Scanner) armourSSH2(i int) int {
 	label := i + len("---- BEGIN ")
 	n := bytes.Index(x.S[label:min(len(x.S), label+maxLabel)], []byte("----"))

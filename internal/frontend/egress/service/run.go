@@ -51,7 +51,7 @@ func (s *Service) Serve(ctx context.Context, who api.Runner, sockets api.Sockets
 	}
 	s.runs.Add(1)
 	defer s.runs.Add(-1)
-	caller := egress.Caller{Token: who.Token, Correlation: who.Correlation, Trusts: true}
+	caller := egress.Caller{Token: who.Token, Correlation: who.Correlation, Note: who.Note, Trusts: true}
 	var all serving
 	if sockets.Proxy != nil {
 		all.run(func() error { return p.Explicit(sockets.Proxy, caller) })

@@ -26,6 +26,8 @@ func (c *conversation) chooseForClaude() turn {
 			"new_string": now}}
 	case 3:
 		return turn{tool: "Write", arguments: document{"file_path": file + "notes.json", "content": known.writeNotes()}}
+	case 8: // the host numbers the lines of what it reads
+		return turn{tool: "Read", arguments: document{"file_path": file + "key.pem"}}
 	case 6:
 		return turn{tool: "Write", arguments: document{"file_path": file + "send.py", "content": known.writeProgram()}}
 	}
@@ -66,6 +68,7 @@ func (f found) listCommands() map[int]string {
 		4: "printf 'in base64 %s\\n' \"$(printf %s '" + f["token"] + "' | base64 -w0)\"; " +
 			"printf 'in hex %s\\n' \"$(printf %s '" + f["password"] + "' | od -An -tx1 | tr -d ' \\n')\"",
 		5: "printf '%s\\n' '" + f["base64"] + "' " + f["hex"] + " >encoded.txt; cat encoded.txt service.py",
+		8: "cat -n key.pem",
 		7: "git add -A && " + author + "commit -qm \"Send to " + f["new address"] + "\n\nand " + f["address"] +
 			"\" && git log -2 --format='%an <%ae> %s' && git show HEAD:notes.json",
 	}
