@@ -50,13 +50,11 @@ func (c *call) maskCall() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.beside != nil {
-		if c.beside, err = c.search.Request("params", c.beside); err != nil {
-			return err
-		}
-		if err := c.splitExtras(); err != nil {
-			return err
-		}
+	if c.extras, err = c.search.Request("params", c.extras); err != nil {
+		return err
+	}
+	if err := c.splitExtras(); err != nil {
+		return err
 	}
 	for _, key := range sorted(c.answers) {
 		if c.answers[key], err = c.search.Request("an answer", c.answers[key]); err != nil {
@@ -69,13 +67,16 @@ func (c *call) maskCall() (err error) {
 
 // splitExtras reads the extra members again from their document.
 func (c *call) splitExtras() error {
-	ms, err := mcp.Members(c.beside)
+	if c.extras == nil {
+		return nil
+	}
+	ms, err := mcp.Members(c.extras)
 	if err != nil {
 		return err
 	}
 	c.extra, c.extraMeta = nil, nil
 	for _, m := range ms {
-		v := m.Value(c.beside)
+		v := m.Value(c.extras)
 		if m.Name != "_meta" {
 			c.extra = append(c.extra, field{m.Name, v})
 			continue

@@ -167,7 +167,7 @@ func TestResultIsWithheld(t *testing.T) {
 		l)+`,"result":{"content":[{"type":"text","text":"`+plantedKey+`"}]}}`)
 	l = g.client.Next(t)
 	wantText(t, l, `"isError":true`, "withheld: result.content[0].text: what is there (secret) may not pass",
-		"what it did stands")
+		"the call was made")
 	g.server.Send(t, log)
 	g.client.Send(t, callCat(2))
 	l = g.server.Next(t)
@@ -192,7 +192,7 @@ func TestWordsOfASearchedCallStayHere(t *testing.T) {
 	wantText(t, g.client.Next(t), `"content":[]`)
 }
 
-// TestHeldCallKeepsItsMasks: a held call says what was masked, comes back with its own arguments, and is sent as the
+// TestHeldCallKeepsItsMasks: a held call reports its masks, comes back with its own arguments, and is sent as the
 // person saw it.
 func TestHeldCallKeepsItsMasks(t *testing.T) {
 	k := newTable()

@@ -73,7 +73,7 @@ func TestRequestRefusesSecretsByPlace(t *testing.T) {
 			t.Errorf("%s: %+v, want the place %s", in, e, place)
 		}
 		if n := s.Notice(); n != "" {
-			t.Errorf("%s: of a refused request it is told %q", in, n)
+			t.Errorf("%s: the notice of a refused request is %q", in, n)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestRequestKeepsWhatHasNoFinding(t *testing.T) {
 			t.Errorf("%s became %s, %v, %q", in, out, err, s.Notice())
 		}
 	}
-	// Beside a finding the rest keeps its bytes too.
+	// Next to a finding the rest keeps its bytes too.
 	s := newSearch(t, mcp.MethodCallTool, defaults)
 	out, err := s.Request("arguments", []byte(`{ "n" : 9223372036854775807 ,"to":"ann@example.com", "f":1.0 }`))
 	if want := `{ "n" : 9223372036854775807 ,"to":"[email]", "f":1.0 }`; err != nil || string(out) != want {
@@ -171,7 +171,7 @@ func textOf(t *testing.T, raw []byte, path ...string) string {
 }
 
 // TestResultMasksAndTells: texts, structured content and resources are masked, the rest keeps its bytes, and one more
-// text says where.
+// text names the places.
 func TestResultMasksAndTells(t *testing.T) {
 	const in = `{"content":[{"type":"text","text":"mail ann@example.com\nkey ` + key + `"},` +
 		`{"type":"resource","resource":{"uri":"a:b","text":"` + literal + `"}}],` +
@@ -195,7 +195,7 @@ func TestResultMasksAndTells(t *testing.T) {
 	if string(out) != want {
 		t.Errorf("%s\nnot\n%s", out, want)
 	}
-	// A kept result is found clean, and is not told of again.
+	// A kept result is clean, and gets no second notice.
 	again, err := s.Kept().Result(out)
 	if err != nil || string(again) != want {
 		t.Errorf("the kept result became %s, %v", again, err)
@@ -253,7 +253,7 @@ func TestResultFollowsEachWord(t *testing.T) {
 	}
 }
 
-// TestResultPassesBinaryParts: their bytes stay, beside a finding too, and the record has their number.
+// TestResultPassesBinaryParts: their bytes stay, next to a finding too, and the record has their number.
 func TestResultPassesBinaryParts(t *testing.T) {
 	const data = "Z2hwXzE2QzdlNDJGMjkyYzY5MTJFNzcxMGM4MzgzNDdBZTE3OEI0YQ=="
 	const parts = `{"type":"image","data":"` + data + `","mimeType":"image/png"},{"data":"` + data +
@@ -358,7 +358,7 @@ func TestErrorMasksAndTells(t *testing.T) {
 	}
 }
 
-// TestQuestionsAndStatePass: a result that is not final goes on as it is, but for what a client sees of it as a result.
+// TestQuestionsAndStatePass: questions and the state of a result that is not final pass unchanged.
 func TestQuestionsAndStatePass(t *testing.T) {
 	const in = `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":` +
 		`{"message":"to ann@example.com?"}}},"requestState":"` + key + `"}`
@@ -370,7 +370,7 @@ func TestQuestionsAndStatePass(t *testing.T) {
 		t.Errorf("%s %v", out, err)
 	}
 	if _, err := s.Result([]byte(in[:len(in)-1] + `,"x":"` + key + `"}`)); err == nil {
-		t.Error("what nothing could tell of was masked")
+		t.Error("a value was masked without a notice")
 	}
 }
 
