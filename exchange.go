@@ -42,4 +42,6 @@ type Placeholders struct {
 	Altered  int `json:"altered,omitempty"`
 	// Uninspected counts parts of the request that could not be searched, such as pictures.
 	Uninspected int `json:"uninspected,omitempty"`
+	// NotInspected are the places of the first of them, each with the reason.
+	NotInspected []string `json:"not_inspected,omitempty"`
 }

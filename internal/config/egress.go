@@ -50,7 +50,7 @@ type DomainConfig struct {
 	MaxRequest       Size            `yaml:"max_request" doc:"a request's body at most, decoded, such as 512KB; 10MB if absent, 32MB of type llm"`
 	MaxResponse      Size            `yaml:"max_response" doc:"an answer's body at most, decoded; 100MB if absent"`
 	Inspect          string          `yaml:"inspect" enum:"terminate,opaque" doc:"terminate: what goes through is read, redacted and judged; opaque: nothing of it is seen; terminate if absent"`
-	Binary           string          `yaml:"binary" enum:"refuse,allow" doc:"allow: bodies that cannot be looked into pass, hashed and capped; refuse if absent"`
+	Binary           string          `yaml:"binary" enum:"refuse,allow,unsearched" doc:"allow: bodies that cannot be looked into pass, hashed and capped, and in requests to models pictures, sound and documents, of which PDFs are searched for secrets; unsearched: these are not searched; refuse if absent, but for such parts at the hosts of known providers"`
 	WebSocket        bool            `yaml:"websocket" doc:"the upgrade to WebSocket is allowed"`
 	Redact           RedactionConfig `yaml:"redact" doc:"what happens to secrets and personal data"`
 	Addresses        []string        `yaml:"addresses" doc:"dialled instead of what DNS says: the only way to a private address"`
@@ -268,7 +268,7 @@ func (c *EgressConfig) table() (*domain.Table, error) {
 // row is the row as the proxy knows it.
 func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
-		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow",
+		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow" || c.Binary == "unsearched", Parts: domain.Parts(c.Binary),
 		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
 		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At,
 		Guesses: RedactConfig{Probable: c.Redact.Guesses}.Kinds()}

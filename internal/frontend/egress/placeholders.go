@@ -23,8 +23,9 @@ type mapped struct {
 	// placeholders are those that the session had when the request left.
 	placeholders *mapping.Snapshot
 	// kinds counts what was replaced, by kind.
-	kinds       map[string]int
-	uninspected int
+	kinds        map[string]int
+	uninspected  int
+	notInspected []string
 
 	mu     sync.Mutex
 	counts mapping.Counts // guarded by mu
@@ -52,7 +53,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	}
 	var r *substitute.Request
 	err := x.p.out.cleaners.RunWithin(len(x.body.raw), func() (err error) {
-		r, err = substitute.Replace(engine, m.session, format, x.body.raw, d.Binary)
+		r, err = substitute.Replace(engine, m.session, format, x.body.raw, binariesOf(d))
 		return err
 	})
 	if known, ok := errors.AsType[*holdfast.Error](err); ok && known.Kind != holdfast.KindRedaction {
@@ -60,9 +61,21 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	} else if err != nil {
 		return nil, cleaner.AsRedactionError(err)
 	}
-	m.placeholders, m.kinds, m.uninspected = r.Placeholders, r.Kinds, r.Uninspected
+	m.placeholders, m.kinds = r.Placeholders, r.Kinds
+	m.uninspected, m.notInspected = r.Uninspected, r.NotInspected
 	x.body.raw, x.body.findings = r.Body, r.Found
 	return m, nil
+}
+
+// binariesOf returns what a row says of pictures, documents and sound.
+func binariesOf(d *domain.Domain) substitute.Binaries {
+	switch d.Parts {
+	case domain.AllowParts:
+		return substitute.AllowBinaries
+	case domain.UnsearchedParts:
+		return substitute.UnsearchedBinaries
+	}
+	return substitute.RefuseBinaries
 }
 
 // findSession returns the mapping of who asks at the row: tenant, agent and session are those of the token. A
@@ -93,7 +106,7 @@ func (m *mapped) sumCounts() *holdfast.Placeholders {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := &holdfast.Placeholders{Kinds: slices.Sorted(maps.Keys(m.kinds)), Restored: m.counts.Restored,
-		Altered: m.counts.Altered, Uninspected: m.uninspected}
+		Altered: m.counts.Altered, Uninspected: m.uninspected, NotInspected: m.notInspected}
 	for _, n := range m.kinds {
 		p.Replaced += n
 	}

@@ -123,6 +123,9 @@ type Domain struct {
 	// Binary permits bodies that cannot be decoded or looked into: they are
 	// hashed and capped only (D25a).
 	Binary bool
+	// Parts is of requests to models. Empty means AllowParts with Binary, and at a known host of models where
+	// requests have placeholders; else RefuseParts.
+	Parts Parts
 	// WebSocket permits the upgrade, and no other upgrade is.
 	WebSocket         bool
 	Request, Response Redaction

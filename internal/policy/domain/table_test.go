@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		Domain{Name: "x.example.com", Plain: true}, Domain{Name: "o.example.com", Inspect: Opaque}, Domain{Name: "BÜCHER.example:8443"}, Domain{Name: "2001:4860:4860::8888"}, Domain{Name: "[2606:4700::1]"})
 	got := tab.Domains()
 	want := Domain{Name: "api.openai.com", Type: LLM, Ports: []uint16{443}, Methods: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"},
-		Unit: Tokens, MaxRequest: 32 << 20, MaxResponse: 104857600, Inspect: Terminate, Request: Placeholder,
+		Unit: Tokens, MaxRequest: 32 << 20, MaxResponse: 104857600, Inspect: Terminate, Parts: AllowParts, Request: Placeholder,
 		Response: Restore, FirstByte: 10 * time.Minute}
 	if !reflect.DeepEqual(*got[0], want) {
 		t.Errorf("%+v\nand not\n%+v", *got[0], want)

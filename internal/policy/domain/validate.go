@@ -64,7 +64,7 @@ func checked(d *Domain) (*Domain, rowName, *holdfast.Error) {
 		return nil, n, err
 	}
 	row.Name = n.String()
-	for _, check := range []func(*Domain, rowName) *holdfast.Error{checkWords, checkOpaque, checkPorts, checkMethods, checkBounds, checkModels, checkUnmetered, checkAddresses, checkCredential} {
+	for _, check := range []func(*Domain, rowName) *holdfast.Error{checkWords, checkOpaque, checkParts, checkPorts, checkMethods, checkBounds, checkModels, checkUnmetered, checkAddresses, checkCredential} {
 		if err := check(&row, n); err != nil {
 			return nil, n, err
 		}
