@@ -46,7 +46,8 @@ func TestContractRedactsToolCalls(t *testing.T) {
 		r := call(mail, version)
 		got := texts(r)
 		if r.IsError || len(got) != 2 || got[0] != `paid {"amount":9007199254740993,"to":"[email]"}` ||
-			!strings.HasPrefix(got[1], "[holdfast] masked=1; kinds=email\nmasked before the server got it: arguments.to\n") {
+			!strings.HasPrefix(got[1], "[holdfast] masked=1; kinds=email\n"+
+				"masked before the server got it: arguments.to\n") {
 			t.Errorf("%s: %q", version, got)
 		}
 		again := call(mail, version)

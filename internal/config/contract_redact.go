@@ -18,7 +18,8 @@ type ToolRedaction struct {
 // checkToolRedaction refuses redact where the MCP gateway, which searches, is not what crosses b.
 func (k *checker) checkToolRedaction(b *BoundaryConfig) {
 	if b.Redact != nil && !strings.HasPrefix(b.Boundary, "mcp/") {
-		k.fail(cmp.Or(b.Redact.At, b.At), "redact belongs to boundaries such as mcp/github/*; a host has its own, under egress: domains",
+		k.fail(cmp.Or(b.Redact.At, b.At),
+			"redact belongs to boundaries such as mcp/github/*; a host has its own, under egress: domains",
 			"redact: the boundary %q does not belong to an MCP server", excerpt.Word(b.Boundary))
 	}
 }

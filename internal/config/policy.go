@@ -113,7 +113,8 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		out.Threshold = &t
 	}
 	if r := b.Redact; r != nil {
-		out.Redact = contract.CompleteRedaction(holdfast.Redaction{Request: r.Request, Response: r.Response, Personal: r.Personal})
+		out.Redact = contract.CompleteRedaction(holdfast.Redaction{Request: r.Request, Response: r.Response,
+			Personal: r.Personal})
 	}
 	if by := b.PricedBy; by != nil {
 		out.PricedBy = &holdfast.PricedBy{Model: by.Model, InputTokens: by.Input, OutputTokens: by.Output}

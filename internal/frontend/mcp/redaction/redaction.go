@@ -51,6 +51,21 @@ func (s *Search) Request(place string, doc []byte) ([]byte, error) {
 	return out, nil
 }
 
+// IsClean reports whether nothing in a document for the server would be refused or masked.
+func (s *Search) IsClean(doc []byte) bool {
+	out, _, err := s.applyPolicy(doc, policyOf(s.rules.Request, s.rules.Personal), "")
+	return err == nil && bytes.Equal(out, doc)
+}
+
+// ToDenial returns the denial of a crossing whose request cannot be sent.
+func ToDenial(err error) holdfast.Opinion {
+	e, ok := errors.AsType[*holdfast.Error](err)
+	if !ok {
+		e, _ = errors.AsType[*holdfast.Error](newFailure("the request", err))
+	}
+	return holdfast.Opinion{Gate: e.Gate, Verdict: holdfast.Deny, Kind: e.Kind, Rule: e.Rule, Why: e.Why, Hint: e.Hint}
+}
+
 // policy has a word for secrets and one for personal data.
 type policy struct{ secrets, personal string }
 

@@ -189,7 +189,8 @@ func toWithheld(err error) error {
 	}
 	at := *e
 	at.Kind, at.Gate = holdfast.KindEvalFailure, holdfast.K8
-	at.Hint = "the call was made, and only its result is withheld; by `redact:` of the contract a person decides what is shown"
+	at.Hint = "the call was made, and only its result is withheld; " +
+		"by `redact:` of the contract a person decides what is shown"
 	return &at
 }
 
