@@ -136,12 +136,14 @@ internal/frontend/mcp/router          four times the time with the detector: wha
 internal/frontend/mcp/service         shares states and keepers behind locks; its tests are those of the daemon (RACE_PART), all of it in make endure-daemon
 internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/feature/modelvalue           no state between its calls; the tests of the proxy and of mapping use it
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
 internal/kernel/flight                one lock around the flights; the tests of internal/kernel run it, of which RACE_PART has some
 internal/kernel/stops                 one lock around the stops; the tests of internal/kernel run it, of which RACE_PART has some
 internal/feature/toolpin              the tests of internal/kernel run it, of which RACE_PART has some
 internal/kernel                       twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/frontend/model/codingtest    a model for the tests of other packages, of which RACE_PART has some
 internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some
 internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
 internal/redact/format                reads bytes one by one; the tests of what is shared are those of internal/redact in RACE_PART
@@ -286,8 +288,7 @@ internal/frontend/console        endure-daemon
 internal/frontend/egress         endure-egress peers-command
 internal/frontend/egress/service  endure-egress endure-daemon
 internal/frontend/mcp            endure-mcp peers-mcp peers-command
-internal/frontend/model/dialect  endure-egress peers-daemon
-internal/frontend/model/modeltext  endure-egress peers-daemon
+internal/frontend/model          endure-egress peers-daemon peers-command
 internal/kernel                  endure-kernel endure-daemon
 internal/leaf/schema             endure-kernel
 internal/leaf/token              endure-kernel
@@ -297,6 +298,7 @@ internal/policy/constitution     endure-kernel
 internal/policy/history          endure-kernel
 internal/policy/watch            endure-daemon
 internal/redact                  endure-kernel endure-egress
+internal/redact/mapping          endure-kernel endure-egress peers-command
 internal/sandbox                 endure-sandbox endure-command
 internal/sandbox/tiers           endure-daemon
 internal/store/sqlite            endure-kernel endure-daemon

@@ -3,12 +3,12 @@ package egress
 import (
 	"crypto/sha256"
 	"errors"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
