@@ -55,7 +55,7 @@ func TestDocumentNamesTheRules(t *testing.T) {
 	}
 }
 
-// stands reports whether a table has the line of a score.
+// stands reports whether a table contains the line of a score.
 func stands(s *score, page string) bool {
 	head := fmt.Sprintf("| %s | %d | %d | ", s.kind, s.mask, s.leave)
 	_, rest, found := strings.Cut(page, head)
