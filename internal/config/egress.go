@@ -189,7 +189,8 @@ func (k *checker) domain(name string, c DomainConfig) {
 		k.credential(name, s)
 	}
 	if c.Redact.Guesses != nil {
-		k.noteDeprecated(c.Redact.At, "redact: guesses of "+excerpt.Word(name), "a detector replaces it, see doc/redaction.md")
+		k.noteDeprecated(c.Redact.At, "redact: guesses of "+excerpt.Word(name),
+			"a detector replaces it, see doc/redaction.md")
 	}
 }
 
@@ -273,7 +274,8 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
 		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow" || c.Binary == "unsearched", Parts: domain.Parts(c.Binary),
 		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
-		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At}
+		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte),
+		Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At}
 	if m := c.Models; m != nil {
 		d.Models = domain.Models{Provider: m.Provider, MaxOutput: m.MaxOutput, Window: m.Window, ServerCalls: m.ServerCalls,
 			Dearer: m.OtherPrices == "allow", Unmetered: m.Unmetered == "allow", Answers: domain.Answers(m.Answers)}

@@ -122,7 +122,8 @@ egress:
 	d := rows[0]
 	if d.Name != "*.example.com" || d.Type != "package" || len(d.Ports) != 2 || len(d.Methods) != 1 || len(d.Paths) != 2 || d.Rate != 7 || d.Unit != domain.Bytes ||
 		d.MaxRequest != 512<<10 || d.MaxResponse != 3 || !d.Binary || !d.WebSocket || d.Request != domain.Refuse || d.Response != domain.Refuse || len(d.Addresses) != 2 ||
-		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Idle != 20*time.Minute || d.Risk == nil || *d.Risk != holdfast.High {
+		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Idle != 20*time.Minute || d.Risk == nil ||
+		*d.Risk != holdfast.High {
 		t.Errorf("%+v", d)
 	}
 	if c := d.Credential; c == nil || c.Header != "x-api-key" || c.Prefix != "Key " || !strings.HasPrefix(c.Source, "file:/") {
