@@ -42,7 +42,7 @@ var orders = map[string][]string{
 	"internal/redact": {
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "mailhost",
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "line",
-		"detector", "memory", "literal", "certain", "guess", "engine", "format", "stream", "redactlog",
+		"detector", "memory", "literal", "certain", "engine", "format", "stream", "redactlog",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
 	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops", "approval"},

@@ -242,7 +242,7 @@ func KindOf(rule string) string {
 	switch {
 	case head == "email" || head == "card":
 		return head
-	case head == "secret" || rule == "guess.secret" || rule == "fault":
+	case head == "secret" || rule == "fault":
 		return "secret"
 	case tail == "phone":
 		return "phone"
