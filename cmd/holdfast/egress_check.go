@@ -144,9 +144,10 @@ func lookedInto(ans *api.EgressAnswer) string {
 	}
 	word := map[string]string{"mask": "redacted", "refuse": "refused where something is found", "off": "NOT redacted",
 		"placeholder": "sent with placeholders", "restore": "restored"}
-	text := fmt.Sprintf("yes; the request is %s, the answer %s", word[or(ans.Request, "mask")], word[or(ans.Response, "mask")])
+	answer := word[or(ans.Response, "mask")]
+	text := fmt.Sprintf("yes; the request is %s, the answer %s", word[or(ans.Request, "mask")], answer)
 	if ans.Request == "refuse" {
-		text = fmt.Sprintf("yes; a request with a secret is refused, the answer is %s", word[or(ans.Response, "mask")])
+		text = "yes; a request with a secret is refused, the answer is " + answer
 	}
 	switch ans.Personal {
 	case "mask":

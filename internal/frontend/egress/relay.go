@@ -43,7 +43,8 @@ const (
 //
 // m is what is asked of a model, which meters the answer; nil where none is. masked is what was masked in the request.
 func (p *Proxy) relay(
-	ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model, masked []redact.Finding,
+	ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model,
+	masked []redact.Finding,
 ) (relayed, error) {
 	defer resp.Body.Close()
 	a := &answer{ctx: ctx, p: p, d: d, mode: responseOf(d, m), w: w, resp: resp, model: m, hash: sha256.New(),

@@ -41,7 +41,8 @@ const maxReason = 123
 // for what all messages of a way have together. An upstream that refuses the
 // handshake is relayed as any answer is.
 func (p *Proxy) webSocket(
-	ctx context.Context, w http.ResponseWriter, r, up *http.Request, d *domain.Domain, o domain.Origin, masked []redact.Finding,
+	ctx context.Context, w http.ResponseWriter, r, up *http.Request, d *domain.Domain, o domain.Origin,
+	masked []redact.Finding,
 ) (relayed, error) {
 	s := &socket{p: p, d: d, sum: sha256.New()}
 	var failed *holdfast.Error
@@ -92,7 +93,8 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // noSocket is an upstream's refusal, or the error of no answer.
 func (p *Proxy) noSocket(
-	ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, masked []redact.Finding, err error,
+	ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, masked []redact.Finding,
+	err error,
 ) (relayed, error) {
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.ContentLength = -1 // of a body of which the beginning is there
@@ -220,7 +222,9 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, rules cleane
 }
 
 // clean redacts a message.
-func (s *socket) clean(rules cleaner.Rules, kind websocket.MessageType, data []byte, share *memory.Share) ([]byte, []redact.Finding, *holdfast.Error) {
+func (s *socket) clean(
+	rules cleaner.Rules, kind websocket.MessageType, data []byte, share *memory.Share,
+) ([]byte, []redact.Finding, *holdfast.Error) {
 	if rules.Secrets == domain.Off || len(data) == 0 {
 		return data, nil, nil
 	}

@@ -145,7 +145,8 @@ func checkRedaction(d *Domain) *holdfast.Error {
 	if !slices.Contains([]Redaction{"", Mask, Refuse, Pass}, d.Personal) {
 		return wrong("has the redaction "+quote(string(d.Personal))+" of personal data", "write mask, refuse or pass")
 	}
-	if d.Personal != "" && (d.Request == Off && d.Response == Off || d.Type == LLM && (d.Request == "" || d.Request == Placeholder)) {
+	replaces := d.Type == LLM && (d.Request == "" || d.Request == Placeholder)
+	if d.Personal != "" && (replaces || d.Request == Off && d.Response == Off) {
 		return wrong("says what happens to personal data, and does not mask or refuse secrets",
 			"off looks for nothing, and placeholders are of both: leave `personal` out, or write `request: mask` or `refuse`")
 	}

@@ -85,7 +85,9 @@ func (c Cleaner) PassBinary(raw []byte) (redact.Result, error) {
 // CleanTarget masks or refuses what is found in the path and query of a request, and returns the target and the
 // findings. What was found in the host cannot be masked, and is refused. The target of a redirect that granted says
 // the host sent to this caller is searched for registered secrets only.
-func (p *Pool) CleanTarget(c Cleaner, r Rules, ask domain.Ask, granted bool) (string, []redact.Finding, *holdfast.Error) {
+func (p *Pool) CleanTarget(
+	c Cleaner, r Rules, ask domain.Ask, granted bool,
+) (string, []redact.Finding, *holdfast.Error) {
 	url := ask.Origin.String() + ask.Target
 	if strings.HasPrefix(r.Row.Name, "*.") && c.e.Text([]byte(strings.ToUpper(ask.Origin.Host.String()))).Found() {
 		return "", nil, NewTargetError() // a name has no case, and what has capitals alone loses nothing in it

@@ -151,7 +151,11 @@ func (s *Service) showURL(d *domain.Domain, o domain.Origin, target string) (str
 		host = net.JoinHostPort(host, strconv.Itoa(int(o.Port)))
 	}
 	text := schemeOf(o) + "://" + host + target
-	return engine.URL(text)
+	shown, found := engine.URL(text)
+	if len(found) > 0 { // people read masks, not their escapes
+		shown = strings.NewReplacer("%5B", "[", "%5D", "]").Replace(shown)
+	}
+	return shown, found
 }
 
 // describe adds to out what the row d is.
