@@ -136,24 +136,27 @@ func TestSettingsAndLinesAreTold(t *testing.T) {
 	}
 }
 
-// A value that only stands for one is kept: what tests and guides write, labels in other
-// languages, one sign again and again; a value of the same name beside it is masked.
+// Examples of values are kept: what tests and guides write, labels in other
+// languages, one sign again and again; other values of the same names are masked.
 func TestValuesOfExamplesStay(t *testing.T) {
 	e := newEngine(t)
 	for _, v := range []string{"test", "dummy", "foobar", "some-password", "test-access-token", "put-your-key-here",
-		"12345678", "yyyyyyyy", "Пароль", "Új jelszó", "現在輸入的密碼不正確。", "Mot de passe non validé."} {
+		"12345678", "yyyyyyyy", "Пароль", "Új jelszó",
+		"現在輸入的密碼不正確。", "Mot de passe non validé."} {
 		for _, form := range []string{`{"password": "§"}`, `password = "§"`, `client_secret: '§'`} {
 			if r := e.Text([]byte(strings.ReplaceAll(form, "§", v))); r.Found() {
 				t.Errorf("Text(%s of %s) = %s", form, v, r.Out)
 			}
 		}
 	}
-	for _, url := range []string{"mysql://user:pass@h.example/db", "https://username:password@h.example", "http://a:test@h.example"} {
+	for _, url := range []string{"mysql://user:pass@h.example/db",
+		"https://username:password@h.example", "http://a:test@h.example"} {
 		if r := e.Text([]byte(url)); r.Found() {
 			t.Errorf("Text(%s) = %s", url, r.Out)
 		}
 	}
-	for _, text := range []string{`{"password": "Tést417!"}`, `password = "test-Maple417"`, "mysql://user:Maple417@h.example/db"} {
+	for _, text := range []string{`{"password": "Tést417!"}`, `password = "test-Maple417"`,
+		"mysql://user:Maple417@h.example/db"} {
 		if r := e.Text([]byte(text)); !r.Found() {
 			t.Errorf("Text keeps %s", text)
 		}
@@ -163,9 +166,11 @@ func TestValuesOfExamplesStay(t *testing.T) {
 // Keys of a service: one word before "key", within braces, with a dot.
 func TestKeysOfServicesAreMasked(t *testing.T) {
 	e := newEngine(t)
-	for _, text := range []string{"[DEBUG] Using Key=§", "ollama key = §", "twitchy_key: §", "<secret>{AQAAABAA §}</secret>",
+	for _, text := range []string{"[DEBUG] Using Key=§", "ollama key = §", "twitchy_key: §",
+		"<secret>{AQAAABAA §}</secret>",
 		"<secret>{twitchy AQAAABAA §}</secret>"} {
-		for _, v := range []string{"wdvnousa87acfxp9ioasrea4tbeasrfa", "e56714bd7c1146e4b4801244bc2bc67a.3GAswjZGZ5YY6Qdg"} {
+		for _, v := range []string{"wdvnousa87acfxp9ioasrea4tbeasrfa",
+			"e56714bd7c1146e4b4801244bc2bc67a.3GAswjZGZ5YY6Qdg"} {
 			if r := e.Text([]byte(strings.ReplaceAll(text, "§", v))); strings.Contains(string(r.Out), v) {
 				t.Errorf("Text keeps %s", r.Out)
 			}
@@ -180,7 +185,7 @@ func TestKeysOfServicesAreMasked(t *testing.T) {
 
 // Passwords in a literal of a pair, as the argument of a comparison, alone on the line below
 // a heading.
-func TestPasswordsBesideTheirNamesAreMasked(t *testing.T) {
+func TestPasswordsNextToTheirNamesAreMasked(t *testing.T) {
 	e := newEngine(t)
 	for _, text := range []string{`{password, "§"}`, `{"password", "§"}`, `x = user.password.equals("§")`,
 		`password.assign("§", 11)`, "Password\n§\n", "## Password\n\n§\n", "* Password\r\n§\r\n"} {
@@ -191,7 +196,8 @@ func TestPasswordsBesideTheirNamesAreMasked(t *testing.T) {
 		}
 		agrees(t, e, r, bytewise([]byte(text))...)
 	}
-	for _, text := range []string{`{password, "label"}`, `{username, password, "x"}`, `import { password, token } from "./x1"`,
+	for _, text := range []string{`{password, "label"}`, `{username, password, "x"}`,
+		`import { password, token } from "./x1"`,
 		"Password\nMust have 8 signs.\n", "Password\nchange42 it\n"} {
 		if r := e.Text([]byte(text)); r.Found() {
 			t.Errorf("Text(%q) = %s", text, r.Out)

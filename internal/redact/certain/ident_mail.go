@@ -45,7 +45,7 @@ func (x *Scanner) isLogin(l, r int, host []byte) bool {
 		b = x.back(l-1, max(0, l-maxTail), char.Local, "")
 	}
 	if b >= 3 && string(x.S[b-3:b]) == "://" {
-		return true // the user of a URL, or a password that is none
+		return true // the user of a URL, or an example of a password
 	}
 	if r < len(x.S) {
 		switch x.S[r] {
