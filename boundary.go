@@ -106,12 +106,11 @@ type PricedBy struct {
 
 // Redaction is what happens to secrets and personal data in what a tool gets, and in its result (D13a).
 type Redaction struct {
-	// Request is what becomes of a secret in a request: "refuse", "mask" or "off".
+	// Request is for secrets in a request: "refuse" the request, "mask" the secret, or "off".
 	Request string `json:"request"`
-	// Response is what becomes of a secret in a result: "mask", "refuse" or "off", which leaves personal
-	// data as well.
+	// Response is for secrets in a result: "mask", "refuse", or "off", which leaves personal data too.
 	Response string `json:"response"`
-	// Personal is what becomes of personal data in either: "mask", "refuse" or "pass".
+	// Personal is for personal data in either: "mask", "refuse" or "pass".
 	Personal string `json:"personal"`
 }
 

@@ -42,7 +42,7 @@ var orders = map[string][]string{
 	"internal/redact": {
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "mailhost",
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "line",
-		"detector", "memory", "literal", "certain", "guess", "engine", "format", "stream",
+		"detector", "memory", "literal", "certain", "guess", "engine", "format", "stream", "redactlog",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
 	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops", "approval"},
@@ -76,6 +76,7 @@ var sideways = map[[2]string]string{
 	{"internal/feature", "internal/feature/exceed"}:   "the list of the features",
 	{"internal/feature", "internal/feature/goal"}:     "the list of the features",
 	{"internal/feature", "internal/feature/judge"}:    "the list of the features",
+	{"internal/feature", "internal/feature/modelvalue"}: "the list of the features",
 	{"internal/feature", "internal/feature/respond"}:  "the list of the features",
 	{"internal/feature", "internal/feature/spend"}:    "the list of the features",
 	{"internal/feature", "internal/feature/subagent"}: "the list of the features",

@@ -49,7 +49,8 @@ func (d *Daemon) api(room api.Room) *api.Server {
 		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.Test,
 		Drained: d.drained, MCP: d.mcp.Open, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,
-		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own },
+		Mask:   func(s string) string { return string(d.mask([]byte(s))) },
+		Own:    func() []string { return d.Kernel.Policy().Own },
 		Egress: d.egress, Network: d.egress, Snapshots: d.snapshots, Log: d.log, Busy: &d.sessionsDone}
 }
 

@@ -12,10 +12,13 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/redactlog"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // What the log is given, in a message, an attribute, an error, a group or a
@@ -32,7 +35,7 @@ func TestLogHoldsNothingThatIsRegistered(t *testing.T) {
 		if json {
 			h = slog.NewJSONHandler(&b, nil)
 		}
-		l := redactlog.New(slog.New(h), e).With("who", "canary-hunter2").WithGroup("canary-hunter2")
+		l := redactlog.New(slog.New(h), detector.NewRecords(e, nil)).With("who", "canary-hunter2").WithGroup("canary-hunter2")
 		l.Info("a canary-hunter2 b", "s", "canary-hunter2",
 			"err", errors.New("x canary-hunter2"), "any", struct{ A []string }{[]string{"canary-hunter2"}},
 			slog.Group(
@@ -53,7 +56,7 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{log: redactlog.New(slog.New(slog.NewTextHandler(&b, nil)), e)}
+	d := &Daemon{log: redactlog.New(slog.New(slog.NewTextHandler(&b, nil)), detector.NewRecords(e, nil))}
 	if err := d.guarded(
 		func() { panic("lost canary-hunter2") },
 	); err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -78,12 +81,91 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 	}
 }
 
+// detectorOf has a shell find "Smith" in a text in which nothing is escaped.
+const detectorOf = `version: 1
+redact:
+  register: [{file: secrets}]
+  detector:
+    timeout: 20s
+    command: [sh, -c, 'while IFS= read -r line; do
+      id=${line#*:}; id=${id%%,*}; text=${line#*text\":\"}; found=; before=${text%%Smith*};
+      if [ "$before" != "$text" ]; then found="{\"start\":${#before},\"end\":$((${#before} + 5)),\"kind\":\"name\"}"; fi;
+      echo "{\"id\":$id,\"findings\":[$found]}"; done']
+`
+
+// A name that the detector finds reaches neither the log, nor a text of the ledger, nor an alert; what a caller is
+// answered is not a record. A detector that has ended hides all of their texts, and no word of the ledger.
+func TestDetectorMasksTextsOfRecords(t *testing.T) {
+	dir := testfile.Write(t, map[string]string{"secrets": "canary-hunter2\n", "holdfast.yaml": detectorOf})
+	var b bytes.Buffer
+	d, err := Open(t.Context(), Options{State: filepath.Join(dir, "s"), Config: filepath.Join(dir, "holdfast.yaml"),
+		Log: slog.New(slog.NewTextHandler(&b, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	said := func(text string) (inLog, inAlert, inLedger, inAnswer string) {
+		t.Helper()
+		b.Reset()
+		d.log.Info("said", "text", text)
+		inLog = b.String()
+		if err := d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: "said", Who: "a", Subject: "b",
+			Data: map[string]any{"why": text, "state": "open"}}); err != nil {
+			t.Fatal(err)
+		}
+		err := d.store.View(t.Context(), func(tx kernel.Tx) error {
+			heads, err := tx.Heads()
+			at := slices.IndexFunc(heads, func(h ledger.Head) bool { return h.Tenant == holdfast.Local })
+			if err != nil || at < 0 {
+				return err
+			}
+			l, err := tx.Leaf(holdfast.Local, heads[at].Size-1)
+			inLedger = string(l.Record)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inLog, d.maskText(text), inLedger, string(d.mask([]byte(text)))
+	}
+	inLog, inAlert, inLedger, inAnswer := said("of Smith and canary-hunter2")
+	for _, text := range []string{inLog, inAlert, inLedger} {
+		if !strings.Contains(text, "of [pii redacted] and [secret redacted]") || strings.Contains(text, "Smith") {
+			t.Error(text)
+		}
+	}
+	if inAnswer != "of Smith and [secret redacted]" {
+		t.Error(inAnswer)
+	}
+	d.detector.Close()
+	inLog, inAlert, inLedger, _ = said("of nothing")
+	if !strings.Contains(inLog, `text="[secret redacted]"`) || inAlert != "[secret redacted]" ||
+		!strings.Contains(inLedger, `"why":"[secret redacted]"`) || !strings.Contains(inLedger, `"state":"open"`) {
+		t.Error(inLog, inAlert, inLedger)
+	}
+}
+
+// Keys that have no effect any longer are named in the log.
+func TestStartNamesDeprecatedKeys(t *testing.T) {
+	dir := testfile.Write(t, map[string]string{"holdfast.yaml": "version: 1\nredact: {probable: [names]}\n"})
+	var b bytes.Buffer
+	d, err := Open(t.Context(), Options{State: filepath.Join(dir, "s"), Config: filepath.Join(dir, "holdfast.yaml"),
+		Log: slog.New(slog.NewTextHandler(&b, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if !strings.Contains(b.String(), "msg=deprecated") || !strings.Contains(b.String(), "redact: probable is deprecated") {
+		t.Error(b.String())
+	}
+}
+
 // The section makes the engine that is used: a registered secret, and a name
-// that only its surroundings tell, do not come through; without it they do. A
+// that the detector finds, do not come through; without it they do. A
 // later change is said to wait for the next start.
 func TestRedactSectionMakesTheEngine(t *testing.T) {
 	dir := testfile.Write(t, map[string]string{"secrets": "canary-hunter2\n",
-		"holdfast.yaml": "version: 1\nredact: {register: [{file: secrets}], probable: [secrets, names]}\n"})
+		"holdfast.yaml": detectorOf})
 	state := filepath.Join(dir, "s")
 	text := "the word canary-hunter2, from Dear Mr. John Smith, opened by key q8Zr4Tx1Lw9Nv3Bk7Jm2Hd6F"
 	plain, err := redact.New(redact.Options{})
@@ -111,7 +193,7 @@ func TestRedactSectionMakesTheEngine(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(
 		dir, "holdfast.yaml",
-	), []byte("version: 1\n# moved\nredact: {register: [{file: secrets}], probable: [secrets]}\n"), 0o600); err != nil {
+	), []byte("version: 1\n# moved\nredact: {register: [{file: secrets}]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := config.Load(filepath.Join(dir, "holdfast.yaml"))

@@ -22,7 +22,8 @@ func (d *Daemon) newMCP(seal []byte) *mcp.Service {
 			return s.Halted || err != nil || d.disabled() != ""
 		},
 		Page: d.pageURL, ReviewHint: d.decidingCommand, Seal: seal, Panicked: d.panicked,
-		Mask: d.mask, Log: d.log, Person: person(), Version: d.opt.Version, Busy: &d.sessionsDone,
+		Engine: d.newToolEngine(), Mask: d.mask, Log: d.log, Person: person(), Version: d.opt.Version,
+		Busy: &d.sessionsDone,
 	})
 }
 
@@ -30,7 +31,10 @@ func (d *Daemon) newMCP(seal []byte) *mcp.Service {
 func (d *Daemon) mask(line []byte) []byte { return d.engine.Text(line).Out }
 
 // maskText is mask of a text.
-func (d *Daemon) maskText(s string) string { return string(d.mask([]byte(s))) }
+func (d *Daemon) maskText(s string) string { return string(d.maskRecord([]byte(s))) }
+
+// maskRecord masks a text of a record.
+func (d *Daemon) maskRecord(text []byte) []byte { return d.texts.Text(text).Out }
 
 // mcpConfig is a configuration as the MCP endpoints read it.
 type mcpConfig struct{ *config.Config }

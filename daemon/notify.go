@@ -50,7 +50,7 @@ func (d *Daemon) runner() command.Runner {
 		Environ: func(names []string) []string {
 			return append(server.Environment(os.Environ(), names), "HOLDFAST_STATE="+d.Paths.Dir)
 		},
-		Mask: d.mask, Log: d.log,
+		Mask: d.maskRecord, Log: d.log,
 	}
 }
 

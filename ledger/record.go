@@ -123,6 +123,11 @@ func Exempt() []string {
 	}
 }
 
+// Prose returns the names of the members of records, at any depth, that are texts for people and not words of a closed
+// list or IDs: a detector of names and addresses searches them, and a reader takes any text there. The slice is the
+// caller's.
+func Prose() []string { return []string{"why", "error", "reason"} }
+
 // word reads and writes a word of a closed list.
 func word[T comparable](c *codec, key string, v *T, name func(T) string, all []T) {
 	if !c.reading {

@@ -45,10 +45,17 @@ func (a *app) seeConfig(daemon.Paths) finding {
 	if all := l.Policy.Weakened; len(all) > 0 {
 		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed", "weakened: %s", strings.Join(all, "; "))
 	}
+	if len(l.Deprecated) > 0 {
+		return warn("leave out what has no effect", "%s", strings.Join(l.Deprecated, "; "))
+	}
 	if path == "" {
 		return okay("none, the safe defaults govern")
 	}
-	return okay("%s loads, and only you can change it", path)
+	note := ""
+	if rows := l.Config.Egress.ListDefaultRequests(); len(rows) > 0 {
+		note = "; without redact: request: a request with a secret is refused: " + strings.Join(rows, ", ")
+	}
+	return okay("%s loads, and only you can change it%s", path, note)
 }
 
 func (a *app) seeLatch(p daemon.Paths) finding {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 func redactCommand() command {
@@ -23,9 +24,9 @@ is compressed or in UTF-16.
     holdfast redact [flags] [FILE | -]
 
 What the section redact of the configuration registers is masked too, and what
-it says is probable; --verbose names the configuration. One that does not load,
-or a source of it that cannot be read, is an error, and nothing is shown. The
-flags add to it:
+its detector finds; --verbose names the configuration. One that does not load,
+a source of it that cannot be read, or a detector that does not start, is an
+error, and nothing is shown. The flags add to it:
 
     --register SOURCE    also mask your own secrets, in any encoding; may be
                          given more than once. A SOURCE says where they are:
@@ -37,9 +38,8 @@ flags add to it:
                          as <email:7f3a91c2>, which needs --key-file
     --key-file FILE      the key of pseudonyms: a file whose first line has at
                          least 16 random bytes
-    --probable KINDS     also mask what only its surroundings tell: a list of
-                         secrets, phones, names, addresses; or all; or none,
-                         the default
+    --probable KINDS     deprecated, and without effect: name a program for
+                         names and addresses under redact: detector
     --json               what was found, where, and the text, as JSON; the
                          first 1000 findings, and how many there are
 
@@ -69,15 +69,19 @@ func redactText(a *app, args []string) error {
 	fs.Var(&f.register, "register", "")
 	fs.StringVar(&f.masks, "masks", "ledger", "")
 	fs.StringVar(&f.key, "key-file", "", "")
-	fs.StringVar(&f.may, "probable", "none", "")
+	fs.StringVar(&f.may, "probable", "", "")
 	rest, err := a.parse(fs, args, 0, 1)
 	if err != nil {
 		return err
 	}
-	e, err := a.redactor(f)
+	if f.may != "" {
+		a.say("--probable is deprecated and has no effect: name a program under redact: detector in the configuration")
+	}
+	e, stop, err := a.makeRedaction(f)
 	if err != nil {
 		return err
 	}
+	defer stop()
 	r, done, err := a.opened(rest)
 	if err != nil {
 		return err
@@ -126,36 +130,54 @@ func (m *atMost) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// redactor makes the engine that the configuration and the flags ask for.
-func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
+// makeRedaction makes the redaction that the configuration and the flags ask for. stop ends it.
+func (a *app) makeRedaction(f redactFlags) (texts *detector.Records, stop func(), err error) {
+	e, l, err := a.makeEngine(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range l.Deprecated {
+		a.say("%s", w)
+	}
+	if l.Config.Redact.Detector == nil {
+		return detector.NewRecords(e, nil), func() {}, nil
+	}
+	d, err := a.startDetector(l.Config.Redact.Detector)
+	if err != nil {
+		return nil, nil, err
+	}
+	return detector.NewRecords(e, d), d.Close, nil
+}
+
+// makeEngine makes the engine that the configuration and the flags ask for.
+func (a *app) makeEngine(f redactFlags) (*redact.Engine, *config.Loaded, error) {
 	o, err := f.options()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	from, err := f.sources()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	path, l, err := a.loads()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	given := l.Config.Redact
-	o.Probable |= given.Kinds()
 	var m redact.Memory
 	if f.key != "" {
 		keys, err := config.Register(a.ctx, &m, []config.RegisterConfig{config.SharedFile(f.key)})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		o.Key = keys[0]
 	}
 	if o.Literals, err = config.Register(a.ctx, &m, append(from, given.Register...)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e, err := redact.New(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if why := or(m.Trouble(), e.Trouble()); why != "" {
 		a.say("%s", why)
@@ -164,7 +186,21 @@ func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
 		a.say("masking what %s registers (%s) and what the flags do (%s)", or(path,
 			"no configuration"), counted(given.Register), counted(from))
 	}
-	return e, nil
+	return e, l, nil
+}
+
+// startDetector starts the detector of the configuration and waits until it is ready.
+func (a *app) startDetector(c *config.DetectorConfig) (*detector.Detector, error) {
+	d, err := c.Start(nil)
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.await(func() ([]byte, error) { return nil, d.WaitReady(a.ctx) })
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
 }
 
 func counted(from []config.RegisterConfig) string {
@@ -185,8 +221,7 @@ func (f *redactFlags) options() (o redact.Options, err error) {
 	if (f.key != "") != (o.Masks == redact.Pseudonyms) {
 		return o, usage("make one with `openssl rand -hex 32 > FILE`", "--key-file and --masks pseudonyms belong together")
 	}
-	o.Probable, err = config.ParseProbable(f.may)
-	return o, err
+	return o, nil
 }
 
 // sources are where the flags say that secrets are.

@@ -117,7 +117,7 @@ func (a *app) fetchFacts(
 	if len(names) == 0 || here.Fetch == nil {
 		return out, nil
 	}
-	e, err := a.redactor(redactFlags{masks: "ledger", may: "none"})
+	e, _, err := a.makeEngine(redactFlags{masks: "ledger"})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (a *app) explainRules(set *constitution.Set, f constitution.Facts, fetch fu
 	if err := fetch(&f); err != nil {
 		return err
 	}
-	e, err := a.redactor(redactFlags{masks: "ledger", may: "none"})
+	e, _, err := a.makeEngine(redactFlags{masks: "ledger"})
 	if err != nil {
 		return err
 	}

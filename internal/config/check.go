@@ -34,6 +34,13 @@ type checker struct {
 	file     string
 	lines    map[string]int // by dotted path
 	problems Problems
+	// deprecated has one sentence for each key that has no effect any longer.
+	deprecated []string
+}
+
+// noteDeprecated notes that key, at where, has no effect.
+func (k *checker) noteDeprecated(where, key, hint string) {
+	k.deprecated = append(k.deprecated, fmt.Sprintf("%s: %s is deprecated and has no effect: %s", where, key, hint))
 }
 
 func (k *checker) at(path string) string { return place(k.file, k.lines[path]) }
@@ -186,7 +193,7 @@ func (k *checker) boundaries(c *Config) {
 		k.schema(b, "output_schema", b.OutputSchema)
 		k.confidence(b)
 		k.walls(b)
-		k.toolRedaction(b)
+		k.checkToolRedaction(b)
 		k.language(b)
 	}
 }

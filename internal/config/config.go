@@ -86,32 +86,32 @@ type KindConfig struct {
 
 // BoundaryConfig is a contract (holdfast.Contract).
 type BoundaryConfig struct {
-	Boundary         string                `yaml:"boundary" need:"yes" doc:"exact name, or a pattern whose last segment is *"`
-	Risk             holdfast.Risk         `yaml:"risk" need:"yes" doc:"LOW acts, MEDIUM acts and is recorded, HIGH is put to a person, PROHIBITED is refused"`
-	RiskFrom         string                `yaml:"risk_from" enum:"patterns" doc:"patterns: one under risks may give a lesser risk too, instead of a worse one only"`
-	SchemaID         string                `yaml:"schema_id" doc:"the input schema's name; the boundary's own if absent"`
-	Schema           JSON                  `yaml:"schema" doc:"JSON Schema of the input"`
-	SchemaFile       string                `yaml:"schema_file" doc:"the same from a file, relative to this file"`
-	OutputSchema     JSON                  `yaml:"output_schema" doc:"JSON Schema of the output; what does not conform is withheld"`
-	OutputSchemaFile string                `yaml:"output_schema_file" doc:"the same from a file, relative to this file"`
-	Permissions      []string              `yaml:"permissions" doc:"what the caller must hold, all of them"`
-	Consumes         map[string]int64      `yaml:"consumes" min:"0" doc:"resource: what one crossing reserves"`
-	PricedBy         *PricedConfig         `yaml:"priced_by" doc:"how a crossing's money follows from its request, by prices: models:"`
-	RatePerMinute    int                   `yaml:"rate_per_minute" min:"0" max:"100000" doc:"crossings per agent in any 60 s; 0 is no rate of its own"`
-	Cooldown         Duration              `yaml:"cooldown" doc:"least time between two crossings of one agent"`
-	Operation        string                `yaml:"operation" doc:"the operation type, for example goal:modify"`
-	Threshold        *float64              `yaml:"threshold" min:"0" max:"1" doc:"confidence below which a person is asked; by risk if absent"`
-	Confidence       string                `yaml:"confidence" doc:"none, declared, or a CEL expression that yields 0 to 1; none if absent"`
-	Judge            string                `yaml:"judge" doc:"the name, under judges, of who scores each request; an unsafe score is put to a person, none refuses"`
-	Predicates       []string              `yaml:"predicates" doc:"what must hold of the output, in order: built-in names or rules with on: output"`
-	Replay           string                `yaml:"replay" enum:"payload" doc:"payload: an identical payload within 24 h gets the settled result"`
-	Timeout          Duration              `yaml:"timeout" doc:"bounds the act; 5m if absent"`
-	Irreversible     bool                  `yaml:"irreversible" doc:"the act cannot be undone"`
-	OnError          string                `yaml:"on_error" enum:"rollback" doc:"rollback: where the act fails, the agent's work trees under snapshots go back to what they were before it"`
-	Tier             string                `yaml:"tier" enum:"process,container,vm" doc:"where the boundary runs code: the least tier of the sandbox; process if absent"`
-	Walls            []string              `yaml:"walls" doc:"where the boundary runs code: the walls that must stand; every wall if absent, never an empty list, and fewer is a weakening"`
-	Redact           *ContractRedactConfig `yaml:"redact" doc:"secrets and personal data are searched for in what an MCP tool gets, and in its result; neither is if absent"`
-	At               string                `yaml:"-"`
+	Boundary         string           `yaml:"boundary" need:"yes" doc:"exact name, or a pattern whose last segment is *"`
+	Risk             holdfast.Risk    `yaml:"risk" need:"yes" doc:"LOW acts, MEDIUM acts and is recorded, HIGH is put to a person, PROHIBITED is refused"`
+	RiskFrom         string           `yaml:"risk_from" enum:"patterns" doc:"patterns: one under risks may give a lesser risk too, instead of a worse one only"`
+	SchemaID         string           `yaml:"schema_id" doc:"the input schema's name; the boundary's own if absent"`
+	Schema           JSON             `yaml:"schema" doc:"JSON Schema of the input"`
+	SchemaFile       string           `yaml:"schema_file" doc:"the same from a file, relative to this file"`
+	OutputSchema     JSON             `yaml:"output_schema" doc:"JSON Schema of the output; what does not conform is withheld"`
+	OutputSchemaFile string           `yaml:"output_schema_file" doc:"the same from a file, relative to this file"`
+	Permissions      []string         `yaml:"permissions" doc:"what the caller must hold, all of them"`
+	Consumes         map[string]int64 `yaml:"consumes" min:"0" doc:"resource: what one crossing reserves"`
+	PricedBy         *PricedConfig    `yaml:"priced_by" doc:"how a crossing's money follows from its request, by prices: models:"`
+	RatePerMinute    int              `yaml:"rate_per_minute" min:"0" max:"100000" doc:"crossings per agent in any 60 s; 0 is no rate of its own"`
+	Cooldown         Duration         `yaml:"cooldown" doc:"least time between two crossings of one agent"`
+	Operation        string           `yaml:"operation" doc:"the operation type, for example goal:modify"`
+	Threshold        *float64         `yaml:"threshold" min:"0" max:"1" doc:"confidence below which a person is asked; by risk if absent"`
+	Confidence       string           `yaml:"confidence" doc:"none, declared, or a CEL expression that yields 0 to 1; none if absent"`
+	Judge            string           `yaml:"judge" doc:"the name, under judges, of who scores each request; an unsafe score is put to a person, none refuses"`
+	Predicates       []string         `yaml:"predicates" doc:"what must hold of the output, in order: built-in names or rules with on: output"`
+	Replay           string           `yaml:"replay" enum:"payload" doc:"payload: an identical payload within 24 h gets the settled result"`
+	Timeout          Duration         `yaml:"timeout" doc:"bounds the act; 5m if absent"`
+	Irreversible     bool             `yaml:"irreversible" doc:"the act cannot be undone"`
+	OnError          string           `yaml:"on_error" enum:"rollback" doc:"rollback: where the act fails, the agent's work trees under snapshots go back to what they were before it"`
+	Tier             string           `yaml:"tier" enum:"process,container,vm" doc:"where the boundary runs code: the least tier of the sandbox; process if absent"`
+	Walls            []string         `yaml:"walls" doc:"where the boundary runs code: the walls that must stand; every wall if absent, never an empty list, and fewer is a weakening"`
+	Redact           *ToolRedaction   `yaml:"redact" doc:"secrets and personal data are searched for in what an MCP tool gets, and in its result; neither is if absent"`
+	At               string           `yaml:"-"`
 }
 
 // BudgetConfig is one cap on use (budget.Limit, D9).

@@ -163,7 +163,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// keys lists every key of a configuration type.
+// keys lists every key of a configuration type that has an effect.
 func keys(t reflect.Type) []string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -174,7 +174,8 @@ func keys(t reflect.Type) []string {
 	}
 	var out []string
 	for _, f := range reflect.VisibleFields(t) {
-		if k := f.Tag.Get("yaml"); k != "" && k != "-" {
+		if k := f.Tag.Get("yaml"); k != "" && k != "-" &&
+			!strings.HasPrefix(f.Tag.Get("doc"), "deprecated") {
 			out = append(append(out, k), keys(f.Type)...)
 		}
 	}

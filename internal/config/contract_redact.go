@@ -7,16 +7,16 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
-// ContractRedactConfig is what happens to secrets and personal data at an MCP boundary (holdfast.Redaction).
-type ContractRedactConfig struct {
+// ToolRedaction is what happens to secrets and personal data at an MCP boundary (holdfast.Redaction).
+type ToolRedaction struct {
 	Request  string `yaml:"request" enum:"refuse,mask,off" doc:"of a secret in arguments: refuse the call and name the place; mask it; or off; refuse if absent"`
 	Response string `yaml:"response" enum:"mask,refuse,off" doc:"of a secret in a result: mask it; refuse, which withholds the result; or off, which leaves personal data as well; mask if absent"`
 	Personal string `yaml:"personal" enum:"mask,refuse,pass" doc:"of personal data, in both: mask it, refuse, or pass; mask if absent"`
 	At       string `yaml:"-"`
 }
 
-// toolRedaction checks that the gateway for tools is what crosses b: nothing else searches.
-func (k *checker) toolRedaction(b *BoundaryConfig) {
+// checkToolRedaction checks that the gateway for tools is what crosses b: nothing else searches.
+func (k *checker) checkToolRedaction(b *BoundaryConfig) {
 	if b.Redact == nil || strings.HasPrefix(b.Boundary, "mcp/") {
 		return
 	}
@@ -27,11 +27,11 @@ func (k *checker) toolRedaction(b *BoundaryConfig) {
 	if strings.HasPrefix(b.Boundary, "egress/") {
 		hint = "a host has it under egress: domains: NAME: redact"
 	}
-	k.fail(at, hint, "redact: the boundary %q is none of an MCP server", excerpt.Word(b.Boundary))
+	k.fail(at, hint, "redact: the boundary %q does not belong to an MCP server", excerpt.Word(b.Boundary))
 }
 
-// redaction returns what the contract says, nil if nothing.
-func (b *BoundaryConfig) redaction() *holdfast.Redaction {
+// toRedaction returns what the contract says, nil if nothing.
+func (b *BoundaryConfig) toRedaction() *holdfast.Redaction {
 	c := b.Redact
 	if c == nil {
 		return nil
@@ -47,8 +47,8 @@ func (b *BoundaryConfig) redaction() *holdfast.Redaction {
 	return out
 }
 
-// unsearched returns what redact of the boundary leaves out, one sentence; "" if nothing.
-func (b *BoundaryConfig) unsearched() string {
+// listUnsearched returns what redact of the boundary leaves out, one sentence; "" if nothing.
+func (b *BoundaryConfig) listUnsearched() string {
 	var what []string
 	if b.Redact != nil && b.Redact.Request == "off" {
 		what = append(what, "is sent requests that are not searched for secrets")

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // The document's allowlist (003 3.1) means what it says there.
@@ -115,6 +114,7 @@ egress:
       risk: HIGH
     mail.example.com: {agent_credentials: pass, plain_http: true, redact: {response: off}}
     opaque.example.com: {inspect: opaque}
+    unsearched.example.com: {type: llm, binary: unsearched}
 `, "ca.pem", ca, "key", "of-the-service\n")
 	if err != nil {
 		t.Fatal(err)
@@ -123,14 +123,14 @@ egress:
 	d := rows[0]
 	if d.Name != "*.example.com" || d.Type != "package" || len(d.Ports) != 2 || len(d.Methods) != 1 || len(d.Paths) != 2 || d.Rate != 7 || d.Unit != domain.Bytes ||
 		d.MaxRequest != 512<<10 || d.MaxResponse != 3 || !d.Binary || !d.WebSocket || d.Request != domain.Refuse || d.Response != domain.Refuse || len(d.Addresses) != 2 ||
-		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Idle != 20*time.Minute || d.Risk == nil || *d.Risk != holdfast.High || d.Guesses != redact.Phones|redact.Names {
+		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Idle != 20*time.Minute || d.Risk == nil || *d.Risk != holdfast.High {
 		t.Errorf("%+v", d)
 	}
 	if c := d.Credential; c == nil || c.Header != "x-api-key" || c.Prefix != "Key " || !strings.HasPrefix(c.Source, "file:/") {
 		t.Errorf("%+v", d.Credential)
 	}
-	if !rows[1].AgentCredentials || !rows[1].Plain || rows[2].Inspect != domain.Opaque {
-		t.Errorf("%+v %+v", rows[1], rows[2])
+	if !rows[1].AgentCredentials || !rows[1].Plain || rows[2].Inspect != domain.Opaque || rows[3].Parts != domain.UnsearchedParts {
+		t.Errorf("%+v %+v %+v", rows[1], rows[2], rows[3])
 	}
 	// Whoever signs a host's certificate governs: it is part of the policy.
 	if len(l.Files) != 2 || filepath.Base(l.Files[1]) != "ca.pem" {
@@ -138,7 +138,8 @@ egress:
 	}
 	said := strings.Join(l.Policy.Weakened, "\n")
 	for _, want := range []string{"*.example.com takes bodies", "mail.example.com answers without its responses being redacted", "mail.example.com may be reached without TLS",
-		"mail.example.com is sent the agent's own credentials", "opaque.example.com is an opaque tunnel"} {
+		"mail.example.com is sent the agent's own credentials", "opaque.example.com is an opaque tunnel",
+		"unsearched.example.com is sent documents that are not searched for secrets"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing says %q:\n%s", want, said)
 		}

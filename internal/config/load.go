@@ -34,6 +34,8 @@ type Loaded struct {
 	Hash string
 
 	WorkTrees []string
+	// Deprecated has one sentence for each key that is accepted and has no effect any longer.
+	Deprecated []string
 }
 
 // FindPath returns the configuration file as an absolute path: the flag,
@@ -88,6 +90,7 @@ func Load(path string, workTrees ...string) (*Loaded, error) {
 	if err := check.problems.asError(); err != nil {
 		return nil, err
 	}
+	l.Deprecated = check.deprecated
 	l.Files, l.Hash = r.files, hex.EncodeToString(r.hash.Sum(nil))
 	if l.Domains, err = l.Config.Egress.table(); err != nil {
 		return nil, err

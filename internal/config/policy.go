@@ -31,7 +31,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 	}
 	for i := range c.Boundaries {
 		own := c.contract(&c.Boundaries[i])
-		own.Weakened = c.Boundaries[i].weakened()
+		own.Weakened = c.Boundaries[i].listWeakenings()
 		p.Contracts = append(p.Contracts, own)
 	}
 	// What Holdfast itself crosses is made, not listed.
@@ -97,7 +97,7 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		OnError:       b.OnError,
 		Tier:          b.Tier,
 		Walls:         append([]string(nil), b.Walls...),
-		Redact:        b.redaction(),
+		Redact:        b.toRedaction(),
 		Source:        b.At,
 	}
 	// What cannot be undone has a person's review in front of it (D12, L3).
@@ -124,16 +124,16 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 func (c *Config) looserBoundaries() []string {
 	var out []string
 	for i := range c.Boundaries {
-		if w := c.Boundaries[i].weakened(); w != "" {
+		if w := c.Boundaries[i].listWeakenings(); w != "" {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-// weakened returns the weakenings of a boundary, as one sentence.
-func (b *BoundaryConfig) weakened() string {
-	return strings.Trim(b.fewerWalls()+"; "+b.unsearched(), "; ")
+// listWeakenings returns the weakenings of a boundary, as one sentence.
+func (b *BoundaryConfig) listWeakenings() string {
+	return strings.Trim(b.fewerWalls()+"; "+b.listUnsearched(), "; ")
 }
 
 // fewerWalls says that code runs behind fewer walls than there are (D20).

@@ -1,57 +1,55 @@
 package config
 
 import (
+	"log/slog"
 	"reflect"
 	"slices"
-	"strings"
+	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
-	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
-	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 // RedactConfig is what is masked beside what its own form tells: in the
 // ledger, the log, on pages and in notices alike. It is read at the start.
 type RedactConfig struct {
 	Register []RegisterConfig `yaml:"register" doc:"where secrets are that are masked wherever they stand, in any encoding; no value stands here"`
-	Probable []string         `yaml:"probable" enum:"secrets,phones,names,addresses" doc:"what is masked although only its surroundings tell; nothing if absent"`
+	Detector *DetectorConfig  `yaml:"detector" doc:"a program that finds names and addresses in the texts of records; none if absent"`
+	Probable []string         `yaml:"probable" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect: detector replaces it"`
 }
 
-// Kinds is what Probable names, as a set.
-func (c RedactConfig) Kinds() redact.Probable {
-	var p redact.Probable
-	for _, name := range c.Probable {
-		p |= probableKinds()[name]
-	}
-	return p
+// DetectorConfig is a program that is kept running and finds names and addresses (package detector). It sees the texts.
+type DetectorConfig struct {
+	Command []string `yaml:"command" need:"yes" doc:"program and arguments: it reads {\"id\":1,\"text\":\"...\"} in each line and answers {\"id\":1,\"findings\":[{\"start\":0,\"end\":5,\"kind\":\"name\"}]}, in bytes of UTF-8"`
+	Timeout Duration `yaml:"timeout" doc:"bounds one answer; 1s if absent, 10ms to 30s; without an answer the whole text is masked"`
+	At      string   `yaml:"-"`
 }
 
-func probableKinds() map[string]redact.Probable {
-	return map[string]redact.Probable{"secrets": redact.Secrets, "phones": redact.Phones, "names": redact.Names, "addresses": redact.Addresses}
+// Start starts the program, or returns nil if c is nil. log gets no text.
+func (c *DetectorConfig) Start(log *slog.Logger) (*detector.Detector, error) {
+	if c == nil {
+		return nil, nil
+	}
+	return detector.Start(detector.Options{Command: c.Command, Timeout: time.Duration(c.Timeout), Log: log})
 }
 
-// ParseProbable reads a list such as "secrets,phones", "all" or "none". The
-// error is a UsageError.
-func ParseProbable(text string) (redact.Probable, error) {
-	switch text {
-	case "all":
-		return redact.Everything, nil
-	case "none", "":
-		return 0, nil
+// checkDetector checks what names an external detector.
+func (k *checker) checkDetector(c *DetectorConfig) {
+	if c == nil {
+		return
 	}
-	var p redact.Probable
-	for word := range strings.SplitSeq(text, ",") {
-		k, ok := probableKinds()[word]
-		if !ok {
-			return 0, usage.HintErrorf("take secrets, phones, names, addresses, all or none", "nothing that can be masked is called %q", excerpt.Word(word))
-		}
-		p |= k
+	k.command(c.At, c.Command)
+	if t := time.Duration(c.Timeout); t != 0 && (t < detector.MinTimeout || t > detector.MaxTimeout) {
+		k.fail(c.At, "leave timeout out for "+detector.DefaultTimeout.String(), "redact.detector: invalid timeout: expected %s to %s",
+			detector.MinTimeout, detector.MaxTimeout)
 	}
-	return p, nil
 }
 
 func (k *checker) redact(c *Config) {
+	k.checkDetector(c.Redact.Detector)
+	if c.Redact.Probable != nil {
+		k.noteDeprecated(k.at("redact.probable"), "redact: probable", "name a program under redact: detector")
+	}
 	for _, r := range c.Redact.Register {
 		n := 0
 		for _, given := range []bool{r.File != "", r.Env != "", r.Command != nil} {
@@ -106,7 +104,10 @@ func redactChanges(was, now *Config) string {
 
 // withoutPlaces is c without the lines it stood in.
 func withoutPlaces(c RedactConfig) RedactConfig {
-	out := RedactConfig{Probable: c.Probable}
+	var out RedactConfig
+	if d := c.Detector; d != nil {
+		out.Detector = &DetectorConfig{Command: d.Command, Timeout: d.Timeout}
+	}
 	for _, r := range c.Register {
 		r.At = ""
 		out.Register = append(out.Register, r)

@@ -42,6 +42,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 )
@@ -53,8 +54,10 @@ type Config struct {
 	Latch    Latch
 	Verifier Verifier
 	Redact   *redact.Engine
-	Policy   *Policy
-	Sealer   Sealer
+	// Records redacts the texts of records, by Redact and a detector; nil is Redact alone.
+	Records *detector.Records
+	Policy  *Policy
+	Sealer  Sealer
 	// Operator returns the operators' public keys, empty while there is
 	// none. It is asked at each decision, so that a key made later counts.
 	Operator func() []operator.Public
@@ -178,7 +181,10 @@ func New(cfg Config) (*Kernel, error) {
 		tracer: cfg.Tracer,
 		clock:  cfg.Now, random: cfg.Random, reacting: make(chan struct{}, 1)}
 	k.defaults()
-	k.records = record.NewWriter(k.redact, k.random)
+	if cfg.Records == nil {
+		cfg.Records = detector.NewRecords(k.redact, nil)
+	}
+	k.records = record.NewWriter(cfg.Records, k.random)
 	k.Book = k.newBook(cfg.Runtime)
 	if err := k.makeFeatures(cfg.Features); err != nil {
 		return nil, err

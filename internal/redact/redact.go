@@ -22,10 +22,16 @@
 package redact
 
 import (
+	"bytes"
 	"io"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/format"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
 	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
 
@@ -141,6 +147,44 @@ func (e *Engine) Header(h map[string][]string) (map[string][]string, []Finding) 
 // "redacted.invalid". Findings are offsets in the URL as it is given. What
 // cannot be read to its end is masked whole, under the rule "fault".
 func (e *Engine) URL(raw string) (out string, list []Finding) { return e.reader().URL(raw) }
+
+// Mask returns s with a mask in place of each of findings, which are in order, apart and made by others, and the parts
+// of s that were masked. What is a mask already stays.
+func (e *Engine) Mask(s []byte, findings []Finding) ([]byte, []Finding) {
+	if e == nil || e.text == nil {
+		r := engine.Hidden(s)
+		return r.Out, r.Findings
+	}
+	var spans []span.Span
+	for _, f := range findings {
+		spans = appendUnmasked(spans, s, f)
+	}
+	if spans == nil {
+		return s, nil
+	}
+	out, _ := e.text.Apply(s, spans)
+	return out, finding.FromSpans(spans, 0, nil)
+}
+
+// appendUnmasked appends the parts of a finding that are not masks, and have more than spaces.
+func appendUnmasked(spans []span.Span, s []byte, f Finding) []span.Span {
+	r := rule.Rule(max(0, slices.Index(rule.Names[:], f.Rule)))
+	end := min(f.Offset+f.Length, len(s))
+	for from := max(0, f.Offset); from < end; {
+		to := from
+		for to < end && !placeholder.IsWithin(s, to, to+1) {
+			to++
+		}
+		if len(bytes.TrimSpace(s[from:to])) > 0 {
+			spans = append(spans, span.Span{Start: from, End: to, Rule: r})
+		}
+		from = to
+		for from < end && placeholder.IsWithin(s, from, from+1) {
+			from++
+		}
+	}
+	return spans
+}
 
 // Stream returns a stream that writes to w.
 func (e *Engine) Stream(w io.Writer) *Stream {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"io"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 // maxFound bounds how many findings are kept with their places.
@@ -18,18 +20,19 @@ const maxFound = 1000
 // as soon as it is complete. From the first line on that is no such document, the
 // rest is text, of which only what may be part of a finding is held back.
 type Redaction struct {
-	e   *redact.Engine
-	out io.Writer
-	in  *pushback
+	e     *redact.Engine
+	texts *detector.Records // e, and the detector of the configuration
+	out   io.Writer
+	in    *pushback
 
 	base   int // of the input, in bytes, that has passed
 	counts map[string]int
 	found  []redact.Finding
 }
 
-// NewRedaction returns the redaction of in by e, written to out.
-func NewRedaction(e *redact.Engine, in io.Reader, out io.Writer) *Redaction {
-	return &Redaction{e: e, out: out, in: &pushback{r: in}}
+// NewRedaction returns the redaction of in by texts, written to out.
+func NewRedaction(texts *detector.Records, in io.Reader, out io.Writer) *Redaction {
+	return &Redaction{e: texts.Engine(), texts: texts, out: out, in: &pushback{r: in}}
 }
 
 // Found returns the first findings with their places.
@@ -113,7 +116,7 @@ func (f *Redaction) blanks() error {
 const maxBlank = 4096
 
 func (f *Redaction) json(doc []byte) error {
-	r, err := f.e.JSON(doc)
+	r, err := f.texts.JSON(doc)
 	if err != nil {
 		return unshown(err)
 	}
@@ -125,18 +128,86 @@ func (f *Redaction) json(doc []byte) error {
 
 // text passes on the rest.
 func (f *Redaction) text() error {
-	s := f.e.Stream(f.out)
+	var last lines
+	out := f.out
+	if f.texts.HasFinder() {
+		last = lines{f: f}
+		out = &last
+	}
+	s := f.e.Stream(out)
 	_, err := io.Copy(s, f.in)
 	if err == nil {
 		err = s.Close()
+	}
+	if err == nil {
+		err = last.searchRest()
 	}
 	found := s.Findings()
 	f.note(found.First, found.Counts)
 	return unshown(err)
 }
 
+// maxHeld is the length of a held line at which the detector gets what there is of it, in bytes.
+const maxHeld = 32 << 10
+
+// lines has the detector search text that the engine has redacted: whole lines, or what is held of a longer one.
+type lines struct {
+	f    *Redaction
+	held []byte
+	n    int // bytes of the engine's text before held
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.held = append(l.held, p...)
+	end := bytes.LastIndexByte(l.held, '\n') + 1
+	if len(l.held)-end > maxHeld {
+		for end = len(l.held); end > 0 && !utf8.RuneStart(l.held[end-1]); {
+			end--
+		}
+		end--
+	}
+	for from := 0; from < end; {
+		to := min(end, from+maxHeld)
+		if at := bytes.LastIndexByte(l.held[from:to], '\n'); at >= 0 {
+			to = from + at + 1
+		}
+		if err := l.searchText(l.held[from:to]); err != nil {
+			return 0, err
+		}
+		from = to
+	}
+	l.held = append(l.held[:0], l.held[end:]...)
+	return len(p), nil
+}
+
+// searchRest writes what is held.
+func (l *lines) searchRest() error {
+	if len(l.held) == 0 {
+		return nil
+	}
+	return l.searchText(l.held)
+}
+
+// searchText writes one text. Its findings have places in the text that the engine has redacted.
+func (l *lines) searchText(text []byte) error {
+	line := bytes.TrimRight(text, "\r\n")
+	r := l.f.texts.Text(line)
+	for i := range r.Findings {
+		r.Findings[i].Offset += l.n
+	}
+	l.f.note(r.Findings, nil)
+	l.n += len(text)
+	_, err := l.f.out.Write(append(bytes.Clone(r.Out), text[len(line):]...))
+	return err
+}
+
 // body passes on the rest as one body.
 func (f *Redaction) body(limit int) error {
+	if f.texts.HasFinder() {
+		return &holdfast.Error{Kind: holdfast.KindRedaction, Hint: "unpack it, or write it in UTF-8",
+			Why: "the detector of names and addresses cannot search what is compressed or not UTF-8"}
+	}
 	b, err := io.ReadAll(io.LimitReader(f.in, int64(limit)+1))
 	if err == nil && len(b) > limit {
 		err = &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: "what is compressed or not UTF-8 is read whole, and this has more than " + FormatBytes(int64(limit)), Hint: "unpack it first"}

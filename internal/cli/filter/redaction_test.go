@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 func filtering(t *testing.T, in io.Reader, out io.Writer) *Redaction {
@@ -20,7 +21,7 @@ func filtering(t *testing.T, in io.Reader, out io.Writer) *Redaction {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewRedaction(e, in, out)
+	return NewRedaction(detector.NewRecords(e, nil), in, out)
 }
 
 // dripping gives one byte at a time.

@@ -41,7 +41,7 @@ func (w *Writer) keptText(f *constitution.Fetched) string {
 	if f.PerRequest || len(f.Text) > ledger.MaxFetchedText {
 		return ""
 	}
-	res, err := w.redact.JSON(f.Text)
+	res, err := w.texts.JSON(f.Text)
 	if err != nil || res.Found() {
 		return ""
 	}

@@ -25,7 +25,7 @@ type Preview struct {
 // Preview returns a payload as the reviewer sees it: redacted, and in its canonical form, so
 // that no white space and no order of members that the agent chose decides what is seen.
 func (w *Writer) Preview(canonical []byte) (Preview, error) {
-	res, err := w.redact.JSON(canonical)
+	res, err := w.texts.JSON(canonical)
 	if err != nil {
 		return Preview{}, err
 	}

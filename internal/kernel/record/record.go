@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -55,15 +56,18 @@ type Event struct {
 
 // Writer makes records. It is safe for concurrent use.
 type Writer struct {
-	redact  *redact.Engine
+	redact  *redact.Engine    // for structure
+	texts   *detector.Records // for what is for people
 	random  io.Reader
 	exempt  []string  // what redaction passes unread in records
+	prose   []string  // the members of records that are texts for people
 	buffers sync.Pool // *[]byte, in which records are written before they are sealed
 }
 
-// NewWriter returns a Writer that redacts by the engine.
-func NewWriter(engine *redact.Engine, random io.Reader) *Writer {
-	return &Writer{redact: engine, random: random, exempt: ledger.Exempt()}
+// NewWriter returns a Writer that redacts texts by texts, and the structure of records by its engine.
+func NewWriter(texts *detector.Records, random io.Reader) *Writer {
+	return &Writer{redact: texts.Engine(), texts: texts, random: random, exempt: ledger.Exempt(),
+		prose: ledger.Prose()}
 }
 
 // Leaf makes a leaf of a record: redacted, whole or not at all (D13, D14a).
@@ -81,7 +85,7 @@ func (w *Writer) Leaf(kind ledger.Kind, tenant, crossing string, at time.Time, r
 	if cap(b) <= maxBuffer {
 		*buf = b
 	}
-	sealed, err := w.redact.Seal(b, w.exempt...) // which copies b
+	sealed, err := w.redact.Seal(w.texts.Members(b, w.prose...), w.exempt...) // which copies it
 	if err != nil {
 		return ledger.Leaf{}, err
 	}
@@ -99,7 +103,7 @@ func (w *Writer) Part(text []byte) (part []byte, hash string, err error) {
 }
 
 // Mask redacts a text.
-func (w *Writer) Mask(s string) []byte { return w.redact.Text([]byte(s)).Out }
+func (w *Writer) Mask(s string) []byte { return w.texts.Text([]byte(s)).Out }
 
 // Quote redacts a text, then cuts it to n bytes; never the other way round.
 func (w *Writer) Quote(s string, n int) string {
@@ -117,7 +121,7 @@ func (w *Writer) Request(canonical []byte) (part []byte, hash string, err error)
 	if len(canonical) > requestLimit {
 		return nil, "", nil
 	}
-	res, err := w.redact.JSON(canonical)
+	res, err := w.texts.JSON(canonical)
 	if err != nil {
 		return nil, "", err
 	}
@@ -146,7 +150,7 @@ func (w *Writer) Result(text []byte) (Result, error) {
 	var r Result
 	whole, kept := text, []byte(nil)
 	if len(text) <= resultWindow {
-		res, err := w.redact.JSON(text)
+		res, err := w.texts.JSON(text)
 		if err != nil {
 			return r, err
 		}
@@ -163,7 +167,8 @@ func (w *Writer) Result(text []byte) (Result, error) {
 	return r, err
 }
 
-// FeatureText returns the redacted JSON of what a feature records of its part.
+// FeatureText returns the redacted JSON of what a feature records of its part. The engine alone redacts it: a feature
+// reads its words again, and its texts went through Quote.
 func (w *Writer) FeatureText(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -22,7 +23,7 @@ func newWriter(t *testing.T) *Writer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewWriter(e, rand.Reader)
+	return NewWriter(detector.NewRecords(e, nil), rand.Reader)
 }
 
 func TestQuoteRedactsBeforeItCuts(t *testing.T) {

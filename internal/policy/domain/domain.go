@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // The types a domain may have; they set the default risk and unit (D25c).
@@ -49,12 +48,13 @@ const (
 	Opaque    Inspect = "opaque"
 )
 
-// Redaction is what happens to what must not leave, or come in. Empty means
-// Placeholder and Restore in a row of type llm, else Mask.
+// Redaction is what happens to what must not leave, or come in. An empty
+// Request is Placeholder and an empty Response Restore in a row of type llm, else
+// they are Refuse and Mask. An empty Personal is Mask.
 type Redaction string
 
 // Mask replaces what is found, Refuse refuses the whole message, Off looks for
-// nothing and is a weakening.
+// nothing, secrets or personal data, and is a weakening.
 const (
 	Mask   Redaction = "mask"
 	Refuse Redaction = "refuse"
@@ -63,6 +63,8 @@ const (
 	// answer, and changes nothing else there (D13a).
 	Placeholder Redaction = "placeholder"
 	Restore     Redaction = "restore"
+	// Pass lets personal data through; a weakening.
+	Pass Redaction = "pass"
 )
 
 // The defaults of a Domain, in bytes and seconds (spec 003 section 3.1, D25),
@@ -123,12 +125,14 @@ type Domain struct {
 	// Binary permits bodies that cannot be decoded or looked into: they are
 	// hashed and capped only (D25a).
 	Binary bool
+	// Parts is of requests to models. Empty means AllowParts with Binary, and at a known host of models where
+	// requests have placeholders; else RefuseParts.
+	Parts Parts
 	// WebSocket permits the upgrade, and no other upgrade is.
-	WebSocket         bool
-	Request, Response Redaction
-	// Guesses are what redaction masks although only its surroundings tell;
-	// opaque here.
-	Guesses redact.Probable
+	WebSocket bool
+	// Request and Response are of the secrets in each direction, Personal is of the personal data in both where they
+	// mask or refuse. Personal is empty where neither does.
+	Request, Response, Personal Redaction
 	// Addresses are dialled instead of what DNS says: the only way to a
 	// private or loopback address. Link-local, metadata, multicast and
 	// unspecified addresses are refused even here.

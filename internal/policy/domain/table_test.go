@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		Domain{Name: "x.example.com", Plain: true}, Domain{Name: "o.example.com", Inspect: Opaque}, Domain{Name: "BÜCHER.example:8443"}, Domain{Name: "2001:4860:4860::8888"}, Domain{Name: "[2606:4700::1]"})
 	got := tab.Domains()
 	want := Domain{Name: "api.openai.com", Type: LLM, Ports: []uint16{443}, Methods: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"},
-		Unit: Tokens, MaxRequest: 32 << 20, MaxResponse: 104857600, Inspect: Terminate, Request: Placeholder,
+		Unit: Tokens, MaxRequest: 32 << 20, MaxResponse: 104857600, Inspect: Terminate, Parts: AllowParts, Request: Placeholder,
 		Response: Restore, FirstByte: 10 * time.Minute}
 	if !reflect.DeepEqual(*got[0], want) {
 		t.Errorf("%+v\nand not\n%+v", *got[0], want)
@@ -186,6 +186,35 @@ func TestContract(t *testing.T) {
 		}
 		if got.Refusals != (holdfast.Refusals{Rate: "RateLimitError", Amount: "BudgetExceededError", Record: "LoggingError"}) {
 			t.Errorf("%+v", got.Refusals)
+		}
+	}
+}
+
+// D13a: pictures and documents pass to known hosts of models, and to a row that says so.
+func TestPartsPassToKnownHostsOfModels(t *testing.T) {
+	for _, c := range []struct {
+		d    Domain
+		want Parts
+	}{
+		{Domain{Name: "api.anthropic.com", Type: LLM}, AllowParts},
+		{Domain{Name: "eu.api.openai.com", Type: LLM}, AllowParts},
+		{Domain{Name: "api.anthropic.com", Type: LLM, Parts: RefuseParts}, RefuseParts},
+		{Domain{Name: "api.anthropic.com", Type: LLM, Parts: UnsearchedParts}, UnsearchedParts},
+		{Domain{Name: "api.anthropic.com", Type: LLM, Request: Mask}, RefuseParts},
+		{Domain{Name: "models.example.com", Type: LLM}, RefuseParts},
+		{Domain{Name: "models.example.com", Type: LLM, Binary: true}, AllowParts},
+		{Domain{Name: "a.example.com"}, RefuseParts},
+	} {
+		d := table(t, c.d).Domains()[0]
+		if isWeak := strings.Contains(strings.Join(d.Weakenings(), "; "), "not searched for secrets"); d.Parts != c.want ||
+			isWeak != (c.want == UnsearchedParts) {
+			t.Errorf("%+v: %q, weakened: %v", c.d, d.Parts, isWeak)
+		}
+	}
+	for _, d := range []Domain{{Name: "a.example.com", Parts: UnsearchedParts},
+		{Name: "api.openai.com", Type: LLM, Request: Mask, Parts: UnsearchedParts}} {
+		if _, err := NewTable([]Domain{d}); err == nil {
+			t.Errorf("%+v is accepted", d)
 		}
 	}
 }

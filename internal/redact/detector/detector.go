@@ -72,9 +72,10 @@ type Detector struct {
 	done chan struct{} // closed when nothing of it is left
 	once sync.Once
 
-	mu   sync.Mutex
-	now  *process // guarded by mu; nil while none runs
-	last error    // guarded by mu; why the latest process ended
+	mu     sync.Mutex
+	now    *process  // guarded by mu; nil while none runs
+	last   error     // guarded by mu; why the latest process ended
+	warned time.Time // guarded by mu; when a failed text was logged
 }
 
 // Start starts the program and sends it a first text. It does not wait for the answer, but Find does, within its time.
@@ -112,6 +113,27 @@ func setDefault(d *time.Duration, value time.Duration) {
 	}
 }
 
+// WaitReady waits until the program has answered its first text, has ended, or ctx has. It may be called on nil.
+func (d *Detector) WaitReady(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	p, last := d.now, d.last
+	d.mu.Unlock()
+	if p == nil {
+		return wrapFailure(fmt.Errorf("%w: %w", ErrDown, last))
+	}
+	select {
+	case <-p.ready:
+		return nil
+	case <-p.broken:
+		return wrapFailure(p.downError())
+	case <-ctx.Done():
+		return wrapFailure(fmt.Errorf("its first text: %w", context.Cause(ctx)))
+	}
+}
+
 // Close ends the program: it closes the standard input, waits a moment and kills the process group. Texts that wait
 // fail. When it returns, no process of the group, goroutine or file is left. It may be called again, and on nil.
 func (d *Detector) Close() {
@@ -130,7 +152,7 @@ func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, er
 		return nil, wrapFailure(ErrClosed)
 	}
 	if len(text) > MaxText {
-		return nil, wrapFailure(fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(text), MaxText))
+		return nil, d.warnOf(fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(text), MaxText))
 	}
 	if len(text) == 0 {
 		return nil, nil
@@ -141,7 +163,7 @@ func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, er
 		end := cutWindow(clean, from)
 		some, err := d.findInWindow(ctx, clean[from:end])
 		if err != nil {
-			return nil, wrapFailure(err)
+			return nil, d.warnOf(err)
 		}
 		for _, f := range some {
 			f.Offset += from
@@ -153,6 +175,20 @@ func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, er
 		from = nextWindow(clean, from, end)
 	}
 	return joinFindings(found), nil
+}
+
+// warnOf logs, at most once a minute, that a text failed, and returns its error.
+func (d *Detector) warnOf(err error) error {
+	d.mu.Lock()
+	warn := time.Since(d.warned) >= time.Minute && !errors.Is(err, ErrClosed) && !errors.Is(err, context.Canceled)
+	if warn {
+		d.warned = time.Now()
+	}
+	d.mu.Unlock()
+	if warn {
+		d.opt.Log.Warn("redaction detector failed", "err", err)
+	}
+	return wrapFailure(err)
 }
 
 // wrapFailure wraps a cause for callers that branch on the kind.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 	"github.com/holdfast-dev/holdfast/internal/leaf/configpath"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 func init() {
@@ -103,7 +104,7 @@ func findRedact(flags, files []string) (runner, bool) {
 			defer f.Close()
 			in = f
 		}
-		work := filter.NewRedaction(e, in, os.Stdout)
+		work := filter.NewRedaction(detector.NewRecords(e, nil), in, os.Stdout)
 		_, err = filter.Await(ctx, func() ([]byte, error) { return nil, work.Run(filter.MaxInput) })
 		return err
 	}, true

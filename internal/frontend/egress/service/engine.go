@@ -28,9 +28,10 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 		}
 	}
 	values, changes := s.values.ListSecrets()
-	e, err := s.engines.getOrMake(d.Guesses, changes, func() (*redact.Engine, error) {
-		return redact.New(redact.Options{Masks: redact.Egress,
-			Probable: d.Guesses, Literals: credential.Deduplicate(s.opt.Secrets, values)})
+	passes := d.Personal == domain.Pass
+	e, err := s.engines.getOrMake(passes, changes, func() (*redact.Engine, error) {
+		return redact.New(redact.Options{Masks: redact.Egress, PassPersonal: passes,
+			Literals: credential.Deduplicate(s.opt.Secrets, values)})
 	})
 	if err != nil {
 		s.opt.Log.Error("what goes out and comes back cannot be redacted, and is refused", "err", err)
@@ -39,29 +40,30 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 	return e
 }
 
-// engineShelf keeps the engines of one state of the credentials, by what they
-// guess. The zero value is empty.
+// engineShelf keeps the engines of one state of the credentials: one for rows that pass personal data, and one for
+// all others. The zero value is empty.
 type engineShelf struct {
 	mu      sync.Mutex
-	changes int                                // guarded by mu
-	made    map[redact.Probable]*redact.Engine // guarded by mu
+	changes int                     // guarded by mu
+	made    map[bool]*redact.Engine // guarded by mu
 }
 
-// getOrMake returns the engine for a set of guesses and this state of the credentials.
-func (s *engineShelf) getOrMake(guesses redact.Probable, changes int, make func() (*redact.Engine,
-	error)) (*redact.Engine, error) {
+// getOrMake returns the engine for this state of the credentials.
+func (s *engineShelf) getOrMake(
+	passes bool, changes int, make func() (*redact.Engine, error),
+) (*redact.Engine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.made == nil || changes > s.changes {
-		s.made, s.changes = map[redact.Probable]*redact.Engine{}, changes
+		s.made, s.changes = map[bool]*redact.Engine{}, changes
 	}
-	if e := s.made[guesses]; e != nil {
+	if e := s.made[passes]; e != nil {
 		return e, nil
 	}
 	e, err := make()
 	if err != nil {
 		return nil, fmt.Errorf("the engine of egress: %w", err)
 	}
-	s.made[guesses] = e
+	s.made[passes] = e
 	return e, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/redaction"
 )
 
 // act is the one attempt to do what a call asks.
@@ -30,6 +31,10 @@ func (a *act) do(ctx context.Context) (holdfast.Output, error) {
 		return holdfast.Output{}, &holdfast.Error{Kind: holdfast.KindNoBoundary,
 			Why: fmt.Sprintf("the MCP server lists no tool %q", a.c.tool), Hint: "ask tools/list for the tools there are", Err: errUnsent}
 	}
+	if a.s.findRedact(a.c.boundary) != a.c.redact {
+		return holdfast.Output{}, &holdfast.Error{Kind: holdfast.KindConflict, Rule: redaction.Rule,
+			Why: "the contract's redact has changed since the call came", Hint: "call again", Err: errUnsent}
+	}
 	if !a.begun.CompareAndSwap(false, true) {
 		return holdfast.Output{}, &holdfast.Error{Kind: holdfast.KindReentry, Why: "a call is made once"}
 	}
@@ -45,6 +50,10 @@ func (a *act) do(ctx context.Context) (holdfast.Output, error) {
 	if err != nil {
 		a.unsent.Store(errors.Is(err, holdfast.ErrNotStarted))
 		return holdfast.Output{}, a.lost(err)
+	}
+	if r, err = a.c.searchAnswer(r, false); err != nil {
+		a.got.Store(&result{})
+		return holdfast.Output{ExitCode: 1}, err
 	}
 	got := readResult(r, a.c)
 	a.got.Store(&got)

@@ -74,7 +74,7 @@ type letter struct {
 // error, or a JSON-RPC error where no tool was called, none that there is, or
 // its answer was lost.
 func (c *call) tell(l letter) []byte {
-	lines := slices.DeleteFunc(l.lines, func(s string) bool { return s == "" })
+	lines := slices.DeleteFunc(append(l.lines, c.buildNotice()), func(s string) bool { return s == "" })
 	if c.tool == "" || c.unknown || c.unheard.Load() {
 		code := errorcode.Refused
 		if c.unknown {
@@ -322,13 +322,22 @@ func (s *session) replayed(ctx context.Context, a *act, o *holdfast.Outcome) []b
 	m := about(o, holdfast.Opinion{})
 	m.Replayed = true
 	body := o.Output.Body
+	was := mcp.Message{Result: body}
 	if e := mcp.Get(body, "error"); o.Output.ExitCode != 0 && jsontext.Value(e).Kind() == '{' && mcp.Get(body, "content") == nil {
-		if r := readResult(mcp.Message{Error: e}, a.c); r.questions != nil || r.unfit != "" {
+		was = mcp.Message{Error: e}
+	}
+	// The contract may not have been searching when the result was settled.
+	was, err := a.c.searchAnswer(was, true)
+	if err != nil {
+		return s.refusal(a.c, o, err, answered)
+	}
+	if e := was.Error; e != nil {
+		if r := readResult(was, a.c); r.questions != nil || r.unfit != "" {
 			return s.unfit(a, o, "the settled result is a question to the client, which is not asked again", "use another idempotency key")
 		}
 		return mcp.Message{ID: a.c.ID, Error: genuineError(e)}.Line()
 	}
-	r := readResult(mcp.Message{Result: body}, a.c)
+	r := readResult(was, a.c)
 	why := r.unfit
 	if r.questions != nil {
 		return s.questioned(ctx, a, o, r)

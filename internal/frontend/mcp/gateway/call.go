@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/redaction"
 	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
@@ -35,6 +36,13 @@ type call struct {
 	// contract lets pass; beside is how a tool's are judged, nil for none.
 	extra, extraMeta []field
 	beside           []byte
+	// asked is the hash of what the client asked, before anything was masked.
+	asked string
+
+	// redact is the contract's. search has searched the request by it; nil if the contract has none.
+	redact  holdfast.Redaction
+	search  *redaction.Search
+	denials []holdfast.Opinion
 
 	// state is what came back with a retry, nil where nothing did.
 	state *state
@@ -50,9 +58,6 @@ func (c *call) retries() bool {
 	return asks(c.Method) && c.stateless && c.Get("requestState") != nil
 }
 
-// fingerprint is the hash of what is judged of the request, without answers.
-func (c *call) fingerprint() string { return fingerprint(c.payload, c.beside) }
-
 // readCall reads a request that is a crossing. Its error is the client's fault.
 func (s *session) readCall(m mcp.Message, p params) (*call, error) {
 	c := &call{Message: m, params: p}
@@ -66,6 +71,7 @@ func (s *session) readCall(m mcp.Message, p params) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.asked = fingerprint(c.payload, c.beside)
 	return c, s.readRetry(c)
 }
 
@@ -193,7 +199,7 @@ func (s *session) crossing(ctx context.Context, c *call) (holdfast.Request, erro
 				Why: "params._meta[" + mcp.MetaIdempotency + "] is not a string with text in it"}
 		}
 	}
-	r.Beside = c.besides()
+	r.Beside, r.Denials = c.besides(), c.denials
 	if c.answers != nil {
 		r.IdempotencyKey = s.retryKey(c, r.IdempotencyKey)
 	}
@@ -279,9 +285,12 @@ func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) 
 	if err != nil {
 		return s.failed(m.ID, fmt.Errorf("look up what is called: %w", err))
 	}
-	s.quiet(f, s.Kernel.Withholds(c.boundary))
-	if line := s.before(ctx, f, c, end); line != nil {
-		return line
+	s.searchCall(c)
+	s.quiet(f, s.Kernel.Withholds(c.boundary) || c.search != nil && c.search.SearchesResults())
+	if c.denials == nil {
+		if line := s.before(ctx, f, c, end); line != nil {
+			return line
+		}
 	}
 	o, err := s.patient(ctx, f, c, end, func(ctx context.Context) (*holdfast.Outcome, error) {
 		req, err := s.crossing(ctx, c)

@@ -11,6 +11,9 @@
 // What a client can be asked is shown to the server only where it may ask, and
 // forbidden tools are taken out of the list.
 //
+// Where a contract says redact, package redaction searches what the server gets before the crossing, which so
+// binds what is sent, and the answer before K8 and the record see it.
+//
 // A call with members that nothing judges is refused. Elsewhere such members
 // stay here, as do the server's log messages and the words of its progress
 // while a call is under way whose result K8 may withhold.
@@ -35,6 +38,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // Kernel is what the gateway needs of it. Its methods are called from many
@@ -195,6 +199,9 @@ type Config struct {
 	// configured, and so the client may be shown other tools; nil means
 	// that they stay as they are.
 	Swapped func() <-chan struct{}
+	// Engine returns what searches by the redact of contracts; nil, or a function that returns nil, refuses what
+	// is to be searched.
+	Engine func() *redact.Engine
 	// Log gets what the peers did wrong; nil discards it.
 	Log *slog.Logger
 	// ReviewHint returns the command that decides a review; nil means
@@ -252,6 +259,9 @@ func (c Config) Complete() (Config, error) {
 	}
 	if c.Page == nil {
 		c.Page = func(string) string { return "" }
+	}
+	if c.Engine == nil {
+		c.Engine = func() *redact.Engine { return nil }
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = DefaultMaxInFlight

@@ -193,7 +193,7 @@ func (s *session) onHold(c *call, o *holdfast.Outcome) []byte {
 	if mode == "" || s.pointed(c, o.Review) {
 		return s.pending(c, o)
 	}
-	st := state{Boundary: c.boundary, Request: c.fingerprint(), Until: time.Now().Add(heldFor).Unix(), Review: o.Review}
+	st := state{Boundary: c.boundary, Request: c.asked, Until: time.Now().Add(heldFor).Unix(), Review: o.Review}
 	if c.state != nil {
 		st.Asked, st.Theirs, st.Answers = c.state.Asked, c.state.Theirs, string(c.answered())
 	}

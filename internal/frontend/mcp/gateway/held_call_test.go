@@ -137,7 +137,7 @@ func TestHold_D11_states_that_are_refused(t *testing.T) {
 	foreign := start(t, newTable(), waiting(0), func(c *Config) { c.Seal = []byte(strings.Repeat("x", SealSize)) })
 	other := holdByURL(t, foreign, 1, args)
 	s := newSession(nil, nil, Config{Seal: []byte(strings.Repeat("k", SealSize))})
-	st, err := s.unseal(state, &call{boundary: "mcp/fs/mv", payload: []byte(args)}, time.Now())
+	st, err := s.unseal(state, &call{boundary: "mcp/fs/mv", asked: fingerprint([]byte(args), nil)}, time.Now())
 	if err != nil || st.Review != "r1" {
 		t.Fatalf("%+v %v", st, err)
 	}

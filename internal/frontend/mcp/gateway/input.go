@@ -265,7 +265,8 @@ func (s *session) questioned(ctx context.Context, a *act, o *holdfast.Outcome, g
 	if got.Error != nil {
 		return mcp.Message{ID: a.c.ID, Error: got.Error}.Line()
 	}
-	st := state{Boundary: a.c.boundary, Request: a.c.fingerprint(), Until: time.Now().Add(askedFor).Unix(), Theirs: got.theirs, Asked: map[string]askedOf{}}
+	st := state{Boundary: a.c.boundary, Request: a.c.asked, Until: time.Now().Add(askedFor).Unix(),
+		Theirs: got.theirs, Asked: map[string]askedOf{}}
 	var asks mcp.Builder
 	for _, key := range sorted(got.questions) {
 		q := got.questions[key]

@@ -78,6 +78,8 @@ func (k *table) judge(r holdfast.Request, o *holdfast.Outcome) holdfast.Opinion 
 		key += "\x00" + string(r.Beside)
 	}
 	switch {
+	case len(r.Denials) > 0:
+		return r.Denials[0]
 	case r.Token.Reveal() != "good":
 		return deny(holdfast.K2, holdfast.KindExpiredToken, "the token has expired", "ask for a new one")
 	case !ok:

@@ -129,9 +129,9 @@ func checkForServer(t *testing.T, m mcp.Message, allowed bool) {
 // FuzzState: no text but our own is taken for a state of ours.
 func FuzzState(f *testing.F) {
 	s := newSession(nil, nil, Config{Seal: []byte(strings.Repeat("k", SealSize))})
-	c := &call{boundary: "mcp/fs/cat", payload: []byte(`{}`)}
+	c := &call{boundary: "mcp/fs/cat", asked: fingerprint([]byte(`{}`), nil)}
 	theirs := "theirs"
-	good, err := s.seal(state{Boundary: c.boundary, Request: c.fingerprint(), Until: 1 << 40, Review: "r", Theirs: &theirs,
+	good, err := s.seal(state{Boundary: c.boundary, Request: c.asked, Until: 1 << 40, Review: "r", Theirs: &theirs,
 		Asked: map[string]askedOf{"a": {askRoots, "{}"}}, Answers: "{}"})
 	if err != nil {
 		f.Fatal(err)

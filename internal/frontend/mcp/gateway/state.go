@@ -106,7 +106,7 @@ func (s *session) unseal(t string, c *call, now time.Time) (state, error) {
 		return state{}, forged
 	}
 	switch {
-	case st.Boundary != c.boundary || st.Request != c.fingerprint():
+	case st.Boundary != c.boundary || st.Request != c.asked:
 		return state{}, errors.New("params.requestState was given out for another request")
 	case now.Unix() >= st.Until:
 		return state{}, errors.New("params.requestState has expired")

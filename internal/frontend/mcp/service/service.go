@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // Kernel is what the service needs of it.
@@ -81,6 +82,8 @@ type Options struct {
 	ReviewHint func(review string) string
 	Seal       []byte
 	Panicked   func(what, stack string)
+	// Engine is as in gateway.Config.
+	Engine func() *redact.Engine
 	// Mask removes from a server's words what the log must not hold.
 	Mask func([]byte) []byte
 	Log  *slog.Logger
@@ -205,7 +208,7 @@ func (e endpoint) config(b backend) gateway.Config {
 	return gateway.Config{Kernel: shownTo{e.s.Kernel, e.agent, e.kind}, Swapped: e.s.Kernel.Swapped,
 		Server: b.name, Token: e.token, TrustedHints: b.trusted, Log: e.s.Log,
 		Wait: e.wait, Page: e.s.Page, Seal: e.s.Seal, Traceparent: kernel.Traceparent, ReviewHint: e.s.ReviewHint,
-		Panicked: e.s.Panicked}
+		Panicked: e.s.Panicked, Engine: e.s.Engine}
 }
 
 // shownTo is the kernel as one agent is shown what there is.

@@ -1,6 +1,6 @@
 // Package substitute puts placeholders into requests to models, and restores them in answers (D13a). It
-// knows which parts of a document are texts, and package mapping the values of placeholders. It is pure:
-// bytes in, bytes out.
+// knows which parts of a document are texts, and package mapping the values of placeholders. It is pure, bytes in
+// and bytes out, except that it bounds the time of documents.
 package substitute
 
 import (
@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -30,44 +31,52 @@ type Request struct {
 	Kinds map[string]int
 	// Placeholders are those by which the answer is restored.
 	Placeholders *mapping.Snapshot
-	// Uninspected are parts that could not be searched, such as pictures.
-	Uninspected int
+	// Uninspected is the number of parts that could not be searched, such as pictures; NotInspected are the places
+	// of the first ones, with reasons.
+	Uninspected  int
+	NotInspected []string
+	// Documents are the documents of which all text was read.
+	Documents dialect.Documents
 }
 
-// Replace puts placeholders of a session in place of what e finds in the texts of a request's body. binary says
-// that pictures, documents and sound pass without a search. Nothing but texts is changed, except that a
-// registered secret is replaced at every place. The body is not changed.
+// Replace puts placeholders of a session in place of what e finds in the texts of a request's body. Nothing but
+// texts is changed, except that a registered secret is replaced at every place. The body is not changed.
 //
 // Errors are *holdfast.Error: those of modeltext.ListTexts, and KindRedaction for secrets in parts that must not be
 // changed, with their place.
-func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byte, binary bool) (*Request, error) {
+func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byte, binaries Binaries) (*Request,
+	error) {
 	texts, err := modeltext.ListTexts(d, body)
 	if err != nil {
 		return nil, err
 	}
-	w := &replacing{engine: e, binary: binary, body: body, texts: texts, session: s}
+	w := &replacing{engine: e, binaries: binaries, body: body, texts: texts, session: s}
 	if err := w.replaceAll(); err != nil {
 		return nil, err
 	}
 	return &Request{Body: w.out, Found: w.found, Kinds: w.request.Kinds, Placeholders: w.request.Snapshot(),
-		Uninspected: w.uninspected}, nil
+		Uninspected: w.uninspected, NotInspected: w.notInspected, Documents: w.read}, nil
 }
 
 // replacing is the state of one Replace.
 type replacing struct {
-	engine  *redact.Engine
-	binary  bool // pictures, documents and sound pass
-	body    []byte
-	texts   []modeltext.Text
-	session *mapping.Session
+	engine   *redact.Engine
+	binaries Binaries
+	body     []byte
+	texts    []modeltext.Text
+	session  *mapping.Session
 
-	request     *mapping.Request
-	all         []*redact.Engine // the row's, and those of the session's values
-	values      [][]byte         // of texts, decoded; of data and of unsearched texts unchanged
-	changed     []bool
-	found       []redact.Finding
-	uninspected int
-	out         []byte
+	request *mapping.Request
+	all     []*redact.Engine // the row's, and those of the session's values
+	values  [][]byte         // of texts, decoded; of data and of unsearched texts unchanged
+	changed []bool
+	found   []redact.Finding
+	out     []byte
+
+	uninspected  int
+	notInspected []string
+	documents    time.Duration // that documents took so far
+	read         dialect.Documents
 }
 
 // isSearched reports whether a text of a request is searched.
@@ -132,7 +141,7 @@ func (w *replacing) searchTexts(engine *redact.Engine) error {
 			return err
 		}
 		if unread {
-			w.uninspected++
+			w.noteNotInspected(t.Path, "wrapped too deep, or damaged")
 		}
 		if !r.Found() || bytes.Equal(r.Out, w.values[i]) {
 			continue
@@ -157,10 +166,6 @@ func (w *replacing) checkFixed() error {
 					"start a new session: a signed part cannot be changed")
 			}
 		case modeltext.Binary:
-			if w.binary {
-				w.uninspected++
-				continue
-			}
 			if err := w.checkBinary(t, w.values[i]); err != nil {
 				return err
 			}
@@ -188,23 +193,9 @@ func (w *replacing) findIn(value []byte) (rules []string) {
 	return rules
 }
 
-// checkBinary searches a picture, a document or sound of a row that does not let them pass by name.
-func (w *replacing) checkBinary(t modeltext.Text, value []byte) error {
-	v, err := jsontext.AppendUnquote(nil, value)
-	if err != nil {
-		return err
-	}
-	r, err := w.engine.Body("", v)
-	if err != nil || r.Found() {
-		return refusedAt(t.Path, "a document or picture cannot be searched, or holds what must not leave",
-			"leave it out, or write `binary: allow` in the row to send it without a search")
-	}
-	return nil
-}
-
 func refusedAt(path, why, hint string) error {
-	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/place", Why: path +
-		": " + why, Hint: hint}
+	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/place",
+		Why: strings.TrimPrefix(path+": "+why, ": "), Hint: hint}
 }
 
 // spliceTexts writes the body with the texts that were changed.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
 	s := newSession()
 	body := `{"model":"m","tools":[{"name":"x","description":"` + registered + `"}],"metadata":{"user_id":"` + registered +
 		`"},"messages":[{"role":"user","content":"say ` + registered + `"}]}`
-	r, err := substitute.Replace(newEngine(t), s, dialect.Messages, []byte(body), false)
+	r, err := substitute.Replace(newEngine(t), s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,19 +62,21 @@ func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
 	}
 }
 
-// TestReplaceSearchesPicturesUnlessTheRowLetsThemPass: a picture that holds a token is refused with its place.
+// TestReplaceSearchesPicturesUnlessTheRowLetsThemPass: a picture that holds a token is refused with its place, and
+// recorded as not inspected where it passes.
 func TestReplaceSearchesPicturesUnlessTheRowLetsThemPass(t *testing.T) {
 	picture := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n" + "ghp_0123456789abcdefghijABCDEFGHIJ012345" +
 		strings.Repeat("\x00", 64)))
 	body := []byte(`{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64",` +
 		`"media_type":"image/png","data":"` + picture + `"}}]}]}`)
-	_, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, false)
+	_, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, substitute.RefuseBinaries)
 	refused, ok := errors.AsType[*holdfast.Error](err)
-	if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, "messages[0].content[0].source.data") {
+	if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, "messages[0].content[0]:") {
 		t.Fatalf("%v", err)
 	}
-	r, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, true)
-	if err != nil || string(r.Body) != string(body) || r.Uninspected != 1 {
+	r, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, substitute.AllowBinaries)
+	if err != nil || string(r.Body) != string(body) || r.Uninspected != 1 ||
+		!slices.Equal(r.NotInspected, []string{"messages[0].content[0]: a picture or sound"}) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 }
@@ -95,7 +98,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 		}
 		s := newSession()
 		body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text.String()) + `}]}`)
-		r, err := substitute.Replace(e, s, dialect.Messages, body, false)
+		r, err := substitute.Replace(e, s, dialect.Messages, body, substitute.RefuseBinaries)
 		if err != nil {
 			t.Fatalf("%q: %v", text.String(), err)
 		}
@@ -130,7 +133,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string) string {
 	t.Helper()
 	body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text) + `}]}`)
-	r, err := substitute.Replace(e, s, dialect.Messages, body, false)
+	r, err := substitute.Replace(e, s, dialect.Messages, body, substitute.RefuseBinaries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +222,7 @@ func TestThoughtsAreNoRealText(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":"to alice@corp-x.com"},{"role":"assistant",` +
 		`"content":[{"type":"thinking",` +
 		`"thinking":"so ` + first + `","signature":""}]}]}`
-	r, err := substitute.Replace(e, s, dialect.Messages, []byte(body), false)
+	r, err := substitute.Replace(e, s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
 	if err != nil || strings.Count(string(r.Body), first) != 2 {
 		t.Fatalf("%s, %v", r.Body, err)
 	}

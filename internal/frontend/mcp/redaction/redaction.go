@@ -1,0 +1,178 @@
+// Package redaction searches what an MCP server gets, and what it answers, for secrets and personal data, as the
+// redact of a contract says (D13a). What it masks keeps its JSON type, and the caller is told in a text that
+// begins with "[holdfast]".
+package redaction
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+// Rule is the rule of a refusal.
+const Rule = "contract/redact"
+
+// Search searches one call. Only Request changes it.
+type Search struct {
+	rules   holdfast.Redaction
+	engine  *redact.Engine
+	method  string
+	request report
+	kept    bool // see Kept
+}
+
+// New returns the search for one call of a method. A nil engine refuses everything that is to be searched.
+func New(rules holdfast.Redaction, engine *redact.Engine, method string) *Search {
+	return &Search{rules: rules, engine: engine, method: method}
+}
+
+// Rules returns what the search was made of.
+func (s *Search) Rules() holdfast.Redaction { return s.rules }
+
+// SearchesResults reports whether results are searched.
+func (s *Search) SearchesResults() bool { return s.rules.Response != "off" }
+
+// Request searches a JSON document that goes to the server, and returns it masked. Where nothing is found it is doc
+// itself. place names the document, for people. The error is an *holdfast.Error: the document is refused.
+func (s *Search) Request(place string, doc []byte) ([]byte, error) {
+	out, found, err := s.applyPolicy(doc, policyOf(s.rules.Request, s.rules.Personal), place)
+	if err != nil {
+		return nil, err
+	}
+	if found.masked > 0 && !canTell(s.method) {
+		return nil, newRefusal(found.places, found.listKinds(), "", "nothing could tell the caller that it was masked")
+	}
+	s.request.addReport(found)
+	return out, nil
+}
+
+// policy is what becomes of secrets and of personal data.
+type policy struct{ secrets, personal string }
+
+const (
+	mask   = "mask"
+	refuse = "refuse"
+	pass   = "pass"
+)
+
+// policyOf reads the words of a contract. A word that is none refuses.
+func policyOf(secrets, personal string) policy {
+	word := func(said, leave string) string {
+		switch said {
+		case mask:
+			return mask
+		case leave:
+			return pass
+		}
+		return refuse
+	}
+	return policy{word(secrets, "off"), word(personal, pass)}
+}
+
+// listKinds returns what is searched for, and whether anything is.
+func (p policy) listKinds() (redact.Kinds, bool) {
+	switch {
+	case p.secrets == pass && p.personal == pass:
+		return 0, false
+	case p.secrets == pass:
+		return redact.OnlyPersonal, true
+	case p.personal == pass:
+		return redact.OnlySecrets, true
+	}
+	return redact.AllKinds, true
+}
+
+// isRefused reports whether a finding refuses the document.
+func (p policy) isRefused(f redact.Finding) bool {
+	if f.IsSecret() {
+		return p.secrets == refuse
+	}
+	return p.personal == refuse
+}
+
+// applyPolicy searches a document, and returns it masked and what was masked.
+func (s *Search) applyPolicy(doc []byte, p policy, place string) ([]byte, report, error) {
+	kinds, any := p.listKinds()
+	if !any || len(doc) == 0 {
+		return doc, report{}, nil
+	}
+	if s.engine == nil {
+		return nil, report{}, newFailure(place, errors.New("there is no redaction engine"))
+	}
+	r, err := s.engine.BodyOf(kinds, "application/json", doc)
+	if err != nil {
+		return nil, report{}, newFailure(place, err)
+	}
+	if !r.Found() || bytes.Equal(r.Out, doc) {
+		return doc, report{}, nil
+	}
+	var bad, all report
+	at := s.locateFindings(doc, place, r.Findings)
+	for i, f := range r.Findings {
+		all.addFinding(at[i], f)
+		if p.isRefused(f) {
+			bad.addFinding(at[i], f)
+		}
+	}
+	if bad.masked > 0 {
+		return nil, report{}, newRefusal(bad.places, bad.listKinds(), bad.sayMore(), "")
+	}
+	if !sameShape(doc, r.Out) {
+		return nil, report{}, newRefusal(all.places, all.listKinds(), all.sayMore(),
+			"masked, it would have another type")
+	}
+	return r.Out, all, nil
+}
+
+// sameShape reports whether two documents have the same brackets, members and types.
+func sameShape(a, b []byte) bool {
+	da, db := jsontext.NewDecoder(bytes.NewReader(a)), jsontext.NewDecoder(bytes.NewReader(b))
+	for {
+		k := da.PeekKind()
+		if k != db.PeekKind() {
+			return false
+		}
+		var errA, errB error
+		switch k {
+		case 0:
+			return true
+		case '{', '}', '[', ']':
+			_, errA = da.ReadToken()
+			_, errB = db.ReadToken()
+		default:
+			errA, errB = da.SkipValue(), db.SkipValue()
+		}
+		if errA != nil || errB != nil {
+			return false
+		}
+	}
+}
+
+// newRefusal returns the refusal of what may not be sent, or shown.
+func newRefusal(places []string, kinds, more, why string) error {
+	text := fmt.Sprintf("%s%s: what is there (%s) may not pass", strings.Join(places, ", "), more, kinds)
+	if why != "" {
+		text += ": " + why
+	}
+	return &holdfast.Error{
+		Kind: holdfast.KindValidation, Gate: holdfast.K1, Rule: Rule, Why: text,
+		Hint: "leave it out, or name it in another way; a person decides by `redact:` of the contract what may pass",
+	}
+}
+
+// newFailure returns the refusal of what cannot be searched.
+func newFailure(place string, err error) error {
+	out := &holdfast.Error{
+		Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact", Err: err,
+		Why: "cannot search " + place, Hint: "nothing of it went on",
+	}
+	if e, ok := errors.AsType[*holdfast.Error](err); ok {
+		out.Rule, out.Why = e.Rule, place+": "+e.Why
+	}
+	return out
+}
