@@ -136,7 +136,6 @@ internal/frontend/mcp/router          four times the time with the detector: wha
 internal/frontend/mcp/service         shares states and keepers behind locks; its tests are those of the daemon (RACE_PART), all of it in make endure-daemon
 internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-internal/feature/modelvalue           no state between its calls; the tests of the proxy and of mapping use it
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
 internal/kernel/flight                one lock around the flights; the tests of internal/kernel run it, of which RACE_PART has some

@@ -42,7 +42,7 @@ var orders = map[string][]string{
 	"internal/redact": {
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "mailhost",
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname", "line",
-		"detector", "memory", "literal", "certain", "guess", "engine", "format", "stream", "redactlog",
+		"detector", "memory", "literal", "certain", "engine", "format", "stream", "redactlog",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
 	"internal/kernel":  {"checkpoint", "deadline", "flight", "past", "record", "stops", "approval"},
@@ -50,7 +50,9 @@ var orders = map[string][]string{
 		"hangup", "wire", "destination", "headerfield", "refusal", "memory", "aside", "coding", "frames", "pieces",
 		"cleaner", "upstream", "authority", "sentinel", "counters", "credential", "service",
 	},
-	"internal/frontend/mcp":        {"code", "remote", "server", "gateway", "router", "streamable", "service"},
+	"internal/frontend/mcp": {
+		"code", "remote", "server", "redaction", "gateway", "router", "streamable", "service",
+	},
 	"internal/store/sqlite":        {"connection", "schema"},
 	"internal/policy/constitution": {"failure", "rulefile", "outputcheck"},
 	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot", "hostlimit", "bystander", "cgroup"},

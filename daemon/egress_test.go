@@ -329,8 +329,8 @@ func TestEgress_Daemon_emptyAllowlistRefuses(t *testing.T) {
 
 // A budget of one host, and a row that would rather refuse than mask.
 func TestEgress_Daemon_budgetAndRefusal(t *testing.T) {
-	w := newWorld(t, "'example.com:PORT': {HERE, budget: token_count, redact: {request: refuse}}")
-	limited := w.config("'example.com:PORT': {HERE, budget: token_count, redact: {request: refuse}}") +
+	w := newWorld(t, "'example.com:PORT': {HERE, budget: token_count, redact: {personal: refuse}}")
+	limited := w.config("'example.com:PORT': {HERE, budget: token_count, redact: {personal: refuse}}") +
 		"budgets: [{scope: agent, resource: llm_tokens, boundary: 'egress/example.com:" + w.port + "', amount: 2200}]\n"
 	if err := os.WriteFile(w.d.opt.Config, []byte(limited), 0o600); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,8 @@ func TestLogHoldsNothingThatIsRegistered(t *testing.T) {
 		if json {
 			h = slog.NewJSONHandler(&b, nil)
 		}
-		l := redactlog.New(slog.New(h), detector.NewRecords(e, nil)).With("who", "canary-hunter2").WithGroup("canary-hunter2")
+		l := redactlog.New(slog.New(h), detector.NewRecords(e, nil)).With("who",
+			"canary-hunter2").WithGroup("canary-hunter2")
 		l.Info("a canary-hunter2 b", "s", "canary-hunter2",
 			"err", errors.New("x canary-hunter2"), "any", struct{ A []string }{[]string{"canary-hunter2"}},
 			slog.Group(
@@ -155,7 +156,8 @@ func TestStartNamesDeprecatedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if !strings.Contains(b.String(), "msg=deprecated") || !strings.Contains(b.String(), "redact: probable is deprecated") {
+	if !strings.Contains(b.String(), "msg=deprecated") || !strings.Contains(b.String(),
+		"redact: probable is deprecated") {
 		t.Error(b.String())
 	}
 }

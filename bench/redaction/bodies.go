@@ -66,7 +66,7 @@ func noteWrong(c *command, set, way string, b body, wrong string) {
 	}
 }
 
-// checkRequest puts placeholders into a request. wrong says what is wrong with the result.
+// checkRequest puts placeholders into a request. wrong is its fault, if it has one.
 func (s *scanner) checkRequest(b body) (wrong string, changed bool) {
 	r, err := substitute.Replace(s.engine, newSession(), b.dialect, b.content, true)
 	switch {
@@ -126,7 +126,7 @@ func (s *scanner) checkPlain(b body) (wrong string, changed, refused bool) {
 	return "", true, false
 }
 
-// judgeString says what is wrong with a finding in a body. One that is a whole JSON string is
+// judgeString returns the fault of a finding in a body, if it has one. One that is a whole JSON string is
 // opened: its rule found a part of it.
 func (s *scanner) judgeString(rule string, raw []byte, before string) string {
 	if isRight(rule, strings.Trim(string(raw), `"`), before) {

@@ -14,13 +14,13 @@ import (
 
 var credDataTargets = map[string]target{secretsAlone: {atLeast: 88}, every: {atMost: 6}}
 
-// secretsAlone are the true labels but for the classes of idClasses, which name values that
+// secretsAlone are the true labels except the classes of idClasses, which name values that
 // open nothing alone and are like any other id.
 const secretsAlone = "secrets without ids"
 
 var idClasses = []string{"UUID", "Nonce", "Salt", "AWS S3 Bucket", "Firebase Domain", "Tencent WeChat API App ID"}
 
-// compositeClasses label several values at once, and what is between them.
+// compositeClasses label several values together, with the text between them.
 var compositeClasses = []string{"AWS Multi", "Google Multi", "JWK"}
 
 // readCredData reads the files that CredData's download_data.py has built in data/, and

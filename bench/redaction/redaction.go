@@ -21,7 +21,7 @@ import (
 
 // command is one run of the benchmark.
 type command struct {
-	sets   string // directory of the sets; "" is none
+	sets   string // directory of the sets, if any
 	misses string // file for what went wrong in the used half
 	missed *os.File
 }
@@ -98,7 +98,7 @@ func (c *command) checkFlags() (err error) {
 	return err
 }
 
-// measureSet measures one set, or returns a figure that says why it was not run.
+// measureSet measures one set, or returns a figure with the reason why it was not run.
 func (c *command) measureSet(b *measure.Run, s set) ([]measure.Figure, error) {
 	dir := filepath.Join(c.sets, s.name)
 	if _, err := os.Stat(dir); c.sets == "" || errors.Is(err, fs.ErrNotExist) {

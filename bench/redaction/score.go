@@ -18,14 +18,14 @@ import (
 // Mark is a stretch of a text that is a secret or personal data, or only looks like it.
 type Mark struct {
 	Class      string
-	Group      string // of several classes; "" is none
+	Group      string // of several classes, if any
 	Start, End int
 	Secret     bool
 	// InPart says that a secret counts as masked where a part of it is: its label
 	// covers several values and what is between them.
 	InPart bool
 	// Rules are the prefixes of the rules that count; nil is all for a secret, and those
-	// of secrets for what is none.
+	// of secrets for other values.
 	Rules []string
 }
 
@@ -153,7 +153,7 @@ func (m Mark) isAccepted(rule string) bool {
 }
 
 // isMasked reports whether all letters and digits of a secret are masked, or any byte of
-// a value that is none.
+// another value.
 func (m Mark) isMasked(text []byte, list []stretch) bool {
 	at := m.Start
 	for _, s := range list {

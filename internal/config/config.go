@@ -110,7 +110,7 @@ type BoundaryConfig struct {
 	OnError          string           `yaml:"on_error" enum:"rollback" doc:"rollback: where the act fails, the agent's work trees under snapshots go back to what they were before it"`
 	Tier             string           `yaml:"tier" enum:"process,container,vm" doc:"where the boundary runs code: the least tier of the sandbox; process if absent"`
 	Walls            []string         `yaml:"walls" doc:"where the boundary runs code: the walls that must stand; every wall if absent, never an empty list, and fewer is a weakening"`
-	Redact           *ToolRedaction   `yaml:"redact" doc:"secrets and personal data are searched for in what an MCP tool gets, and in its result; neither is if absent"`
+	Redact           *ToolRedaction   `yaml:"redact" doc:"secrets and personal data are searched for in what an MCP tool gets, and in its result; (default neither)"`
 	At               string           `yaml:"-"`
 }
 

@@ -21,7 +21,9 @@ func TestContractRedactHasDefaults(t *testing.T) {
 		"risk: LOW, redact: {request: mask, personal: refuse, response: refuse}": {Request: "mask", Response: "refuse",
 			Personal: "refuse"},
 	} {
-		dir := testfile.Write(t, map[string]string{"holdfast.yaml": "version: 1\nboundaries: [{boundary: mcp/a/b, " + given + "}]\n"})
+		dir := testfile.Write(t, map[string]string{
+			"holdfast.yaml": "version: 1\nboundaries: [{boundary: mcp/a/b, " + given + "}]\n",
+		})
 		l, err := Load(filepath.Join(dir, "holdfast.yaml"))
 		if err != nil {
 			t.Fatal(err)

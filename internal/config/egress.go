@@ -190,7 +190,8 @@ func (k *checker) domain(name string, c DomainConfig) {
 		k.credential(name, s)
 	}
 	if c.Redact.Guesses != nil {
-		k.noteDeprecated(c.Redact.At, "redact: guesses of "+excerpt.Word(name), "a detector replaces it, see doc/redaction.md")
+		k.noteDeprecated(c.Redact.At, "redact: guesses of "+excerpt.Word(name),
+			"a detector replaces it, see doc/redaction.md")
 	}
 }
 

@@ -105,7 +105,7 @@ egress:
       max_response: 3B
       binary: allow
       websocket: true
-      redact: {request: refuse, response: refuse, guesses: [phones, names]}
+      redact: {request: refuse, response: refuse, personal: pass, guesses: [phones, names]}
       addresses: [10.0.0.7, "fd00::7"]
       roots: ca.pem
       credential: {header: x-api-key, prefix: "Key ", file: key}
@@ -122,12 +122,18 @@ egress:
 	rows := l.Domains.Domains()
 	d := rows[0]
 	if d.Name != "*.example.com" || d.Type != "package" || len(d.Ports) != 2 || len(d.Methods) != 1 || len(d.Paths) != 2 || d.Rate != 7 || d.Unit != domain.Bytes ||
-		d.MaxRequest != 512<<10 || d.MaxResponse != 3 || !d.Binary || !d.WebSocket || d.Request != domain.Refuse || d.Response != domain.Refuse || len(d.Addresses) != 2 ||
+		d.MaxRequest != 512<<10 || d.MaxResponse != 3 || !d.Binary || !d.WebSocket || d.Request != domain.Refuse || d.Response != domain.Refuse || d.Personal != domain.Pass || len(d.Addresses) != 2 ||
 		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Idle != 20*time.Minute || d.Risk == nil || *d.Risk != holdfast.High {
 		t.Errorf("%+v", d)
 	}
 	if c := d.Credential; c == nil || c.Header != "x-api-key" || c.Prefix != "Key " || !strings.HasPrefix(c.Source, "file:/") {
 		t.Errorf("%+v", d.Credential)
+	}
+	if r := rows[1]; r.Request != domain.Refuse || r.Personal != domain.Mask {
+		t.Errorf("what a row leaves out: %+v", r)
+	}
+	if got := strings.Join(l.Config.Egress.ListDefaultRequests(), " "); !strings.Contains(got, "mail.example.com") {
+		t.Errorf("rows that name no request: %s", got)
 	}
 	if !rows[1].AgentCredentials || !rows[1].Plain || rows[2].Inspect != domain.Opaque || rows[3].Parts != domain.UnsearchedParts {
 		t.Errorf("%+v %+v %+v", rows[1], rows[2], rows[3])
@@ -137,7 +143,8 @@ egress:
 		t.Error(l.Files)
 	}
 	said := strings.Join(l.Policy.Weakened, "\n")
-	for _, want := range []string{"*.example.com takes bodies", "mail.example.com answers without its responses being redacted", "mail.example.com may be reached without TLS",
+	for _, want := range []string{"*.example.com takes bodies", "*.example.com passes personal data",
+		"mail.example.com answers without its responses being redacted", "mail.example.com may be reached without TLS",
 		"mail.example.com is sent the agent's own credentials", "opaque.example.com is an opaque tunnel",
 		"unsearched.example.com is sent documents that are not searched for secrets"} {
 		if !strings.Contains(said, want) {
@@ -199,6 +206,11 @@ func TestEgress_Config_mistakes(t *testing.T) {
 		"too large":             {v + "    a.example.com: {max_request: 100GB}\n", "bounds requests at", "at most 256MB"},
 		"opaque and judged":     {v + "    a.example.com: {inspect: opaque, paths: [/v1]}\n", "is opaque and names paths", ""},
 		"opaque and redacted":   {v + "    a.example.com: {inspect: opaque, redact: {request: mask}}\n", "is opaque and names redaction", ""},
+		"personal data":         {v + "    a.example.com: {redact: {personal: off}}\n", "must be one of mask, refuse, pass", ""},
+		"personal data, and off": {v + "    a.example.com: {redact: {request: off, response: off, personal: mask}}\n",
+			"does not mask or refuse secrets", "leave `personal` out"},
+		"personal data of models": {v + "    a.example.com: {type: llm, redact: {personal: mask}}\n",
+			"does not mask or refuse secrets", "placeholders are of both"},
 		"redaction": {v + "    a.example.com: {redact: {request: none}}\n",
 			"must be one of placeholder, mask, refuse, off", ""},
 		"guess":                {v + "    a.example.com: {redact: {guesses: [dates]}}\n", "must be one of secrets, phones, names, addresses", ""},

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/contract"
 )
 
 // Policy makes the kernel's policy of a checked configuration, its rules (nil
@@ -26,14 +27,18 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		Roles:    map[string][]string{},
 		Kinds:    map[string]kernel.AgentKind{},
 		Rules:    rules,
-		Weakened: append(append(c.Unsafe.Weakened(), c.looserBoundaries()...), c.Snapshots.Weakened()...),
+		Weakened: c.Unsafe.Weakened(),
 		From:     append([]string(nil), from...),
 	}
 	for i := range c.Boundaries {
 		own := c.contract(&c.Boundaries[i])
-		own.Weakened = c.Boundaries[i].listWeakenings()
+		own.Weakened = strings.Trim(c.Boundaries[i].fewerWalls()+"; "+contract.DescribeUnsearched(own), "; ")
+		if own.Weakened != "" {
+			p.Weakened = append(p.Weakened, own.Weakened)
+		}
 		p.Contracts = append(p.Contracts, own)
 	}
+	p.Weakened = append(p.Weakened, c.Snapshots.Weakened()...)
 	// What Holdfast itself crosses is made, not listed.
 	p.Contracts = append(p.Contracts, respond.ResponseContracts()...)
 	for role, permissions := range c.Identity.Roles {
@@ -97,7 +102,6 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		OnError:       b.OnError,
 		Tier:          b.Tier,
 		Walls:         append([]string(nil), b.Walls...),
-		Redact:        b.toRedaction(),
 		Source:        b.At,
 	}
 	// What cannot be undone has a person's review in front of it (D12, L3).
@@ -107,6 +111,10 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 	// The contract's own threshold comes first (D37).
 	if t, ok := c.Review.Thresholds[b.Operation]; ok && b.Threshold == nil && b.Operation != "" {
 		out.Threshold = &t
+	}
+	if r := b.Redact; r != nil {
+		out.Redact = contract.CompleteRedaction(holdfast.Redaction{Request: r.Request, Response: r.Response,
+			Personal: r.Personal})
 	}
 	if by := b.PricedBy; by != nil {
 		out.PricedBy = &holdfast.PricedBy{Model: by.Model, InputTokens: by.Input, OutputTokens: by.Output}
@@ -120,26 +128,11 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 	return out
 }
 
-// looserBoundaries returns the weakenings of all boundaries.
-func (c *Config) looserBoundaries() []string {
-	var out []string
-	for i := range c.Boundaries {
-		if w := c.Boundaries[i].listWeakenings(); w != "" {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// listWeakenings returns the weakenings of a boundary, as one sentence.
-func (b *BoundaryConfig) listWeakenings() string {
-	return strings.Trim(b.fewerWalls()+"; "+b.listUnsearched(), "; ")
-}
-
 // fewerWalls says that code runs behind fewer walls than there are (D20).
 func (b *BoundaryConfig) fewerWalls() string {
 	if len(b.Walls) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("boundaries.walls: %s runs code where only these walls stand: %s", b.Boundary, strings.Join(b.Walls, ", "))
+	return fmt.Sprintf("boundaries.walls: %s runs code where only these walls stand: %s", b.Boundary,
+		strings.Join(b.Walls, ", "))
 }

@@ -14,14 +14,14 @@ import (
 // ledger, the log, on pages and in notices alike. It is read at the start.
 type RedactConfig struct {
 	Register []RegisterConfig `yaml:"register" doc:"where secrets are that are masked wherever they stand, in any encoding; no value stands here"`
-	Detector *DetectorConfig  `yaml:"detector" doc:"a program that finds names and addresses in the texts of records; none if absent"`
+	Detector *DetectorConfig  `yaml:"detector" doc:"a program that finds names and addresses in the texts of records (default: none)"`
 	Probable []string         `yaml:"probable" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect: detector replaces it"`
 }
 
 // DetectorConfig is a program that is kept running and finds names and addresses (package detector). It sees the texts.
 type DetectorConfig struct {
 	Command []string `yaml:"command" need:"yes" doc:"program and arguments: it reads {\"id\":1,\"text\":\"...\"} in each line and answers {\"id\":1,\"findings\":[{\"start\":0,\"end\":5,\"kind\":\"name\"}]}, in bytes of UTF-8"`
-	Timeout Duration `yaml:"timeout" doc:"bounds one answer; 1s if absent, 10ms to 30s; without an answer the whole text is masked"`
+	Timeout Duration `yaml:"timeout" doc:"bounds one answer, 10ms to 30s (default 1s); without an answer the whole text is masked"`
 	At      string   `yaml:"-"`
 }
 
@@ -40,7 +40,8 @@ func (k *checker) checkDetector(c *DetectorConfig) {
 	}
 	k.command(c.At, c.Command)
 	if t := time.Duration(c.Timeout); t != 0 && (t < detector.MinTimeout || t > detector.MaxTimeout) {
-		k.fail(c.At, "leave timeout out for "+detector.DefaultTimeout.String(), "redact.detector: invalid timeout: expected %s to %s",
+		k.fail(c.At, "leave timeout out for "+detector.DefaultTimeout.String(),
+			"redact.detector: invalid timeout: expected %s to %s",
 			detector.MinTimeout, detector.MaxTimeout)
 	}
 }

@@ -137,7 +137,8 @@ egress:
 	if err != nil || len(l.Deprecated) != 2 || !slices.ContainsFunc(l.Deprecated, func(s string) bool {
 		return strings.HasPrefix(s, "holdfast.yaml:3: redact: probable is deprecated and has no effect: ")
 	}) || !slices.ContainsFunc(l.Deprecated, func(s string) bool {
-		return strings.HasPrefix(s, "holdfast.yaml:6: redact: guesses of a.example.com is deprecated and has no effect: ")
+		return strings.HasPrefix(s,
+			"holdfast.yaml:6: redact: guesses of a.example.com is deprecated and has no effect: ")
 	}) {
 		t.Errorf("%q, %v", l.Deprecated, err)
 	}

@@ -2,7 +2,6 @@ package redact
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/guess"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
@@ -11,14 +10,13 @@ import (
 
 // What an engine gives and takes.
 type (
-	Finding  = finding.Finding
-	Result   = finding.Result
-	Masks    = placeholder.Masks
-	Probable = guess.Probable
-	Memory   = memory.Memory
-	Stream   = stream.Stream
-	Found    = stream.Found
-	Kinds    = rule.Kinds
+	Finding = finding.Finding
+	Result  = finding.Result
+	Masks   = placeholder.Masks
+	Memory  = memory.Memory
+	Stream  = stream.Stream
+	Found   = stream.Found
+	Kinds   = rule.Kinds
 )
 
 // What BodyOf searches for.
@@ -33,13 +31,4 @@ const (
 	Ledger     = placeholder.Ledger
 	Egress     = placeholder.Egress
 	Pseudonyms = placeholder.Pseudonyms
-)
-
-// The kinds of what is probable.
-const (
-	Secrets    = guess.Secrets
-	Phones     = guess.Phones
-	Names      = guess.Names
-	Addresses  = guess.Addresses
-	Everything = guess.Everything
 )

@@ -117,7 +117,6 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no key":    {Masks: placeholder.Pseudonyms},
 		"short key": {Masks: placeholder.Pseudonyms, Key: holdfast.NewSecret("0123456789abcde")},
 		"style":     {Masks: 3},
-		"probable":  {Probable: 1 << 7},
 	} {
 		var e *holdfast.Error
 		if _, err := New(o); !errors.As(err, &e) || e.Kind != holdfast.KindValue || e.Hint == "" {

@@ -177,3 +177,24 @@ func TestKeysOfServicesAreMasked(t *testing.T) {
 		}
 	}
 }
+
+// Passwords in a literal of a pair, as the argument of a comparison, alone on the line below
+// a heading.
+func TestPasswordsBesideTheirNamesAreMasked(t *testing.T) {
+	e := newEngine(t)
+	for _, text := range []string{`{password, "§"}`, `{"password", "§"}`, `x = user.password.equals("§")`,
+		`password.assign("§", 11)`, "Password\n§\n", "## Password\n\n§\n", "* Password\r\n§\r\n"} {
+		text = strings.ReplaceAll(text, "§", "Maple417!xq")
+		r := e.Text([]byte(text))
+		if strings.Contains(string(r.Out), "Maple417") {
+			t.Errorf("Text keeps %s", text)
+		}
+		agrees(t, e, r, bytewise([]byte(text))...)
+	}
+	for _, text := range []string{`{password, "label"}`, `{username, password, "x"}`, `import { password, token } from "./x1"`,
+		"Password\nMust have 8 signs.\n", "Password\nchange42 it\n"} {
+		if r := e.Text([]byte(text)); r.Found() {
+			t.Errorf("Text(%q) = %s", text, r.Out)
+		}
+	}
+}

@@ -29,9 +29,6 @@ type Options struct {
 	// Key is the tenant's key of pseudonyms, 16 bytes at least; it is read
 	// for Pseudonyms only.
 	Key holdfast.Secret
-	// Probable says which kinds of things are masked where nothing but their
-	// surroundings tell; none by default.
-	Probable Probable
 	// Passing says that Literals are known for a while only: their forms are kept in ordinary memory, and not in
 	// that of a Memory, which is never freed.
 	Passing bool
@@ -62,14 +59,12 @@ func New(o Options) (*Engine, error) {
 		return nil, invalidOption("masks", "there is no style "+strconv.Itoa(int(o.Masks)), "take Ledger, Egress or Pseudonyms")
 	case o.Masks == Pseudonyms && len(o.Key.Reveal()) < minKey:
 		return nil, invalidOption("key", "the key has "+strconv.Itoa(len(o.Key.Reveal()))+" bytes", "a key of pseudonyms is at least 16 random bytes long")
-	case o.Probable&^Everything != 0:
-		return nil, invalidOption("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
 	}
 	lit, err := literal.NewIn(&memory.Memory{Ordinary: o.Passing}, o.Literals)
 	if err != nil {
 		return nil, err
 	}
-	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key}, o.Probable)
+	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key})
 	text.OnlyRegistered = o.OnlyRegistered
 	if o.PassPersonal {
 		text.Kinds = rule.OnlySecrets
@@ -91,7 +86,7 @@ func (e *Engine) Registered() *Engine {
 		return nil
 	}
 	text := e.text.WithReplace(e.text.Replacement)
-	text.OnlyRegistered, text.Probable, text.Guess = true, 0, nil
+	text.OnlyRegistered = true
 	return &Engine{text: text, bodies: format.New(text)}
 }
 

@@ -2,8 +2,6 @@ package redact
 
 import (
 	"testing"
-
-	"github.com/holdfast-dev/holdfast/internal/redact/guess"
 )
 
 // A second set with other carriers and other texts to leave, in which the same
@@ -94,36 +92,5 @@ func TestQualityOfSecondSet(t *testing.T) {
 		t.Logf("%s %v", s.row(), s.rules)
 	}
 	wants(t, total("second set", all), 0.98, 0.98)
-	list(t, "HOLDFAST_SECOND", all)
-}
-
-// secondGuesses are texts of the probable tier that stand in no other list.
-func secondGuesses() map[string][]example {
-	m := newMaker("second guesses")
-	for range 60 {
-		name := one(m, "Hannah Lindqvist", "Oliver Bennett", "Chiara Conti", "Jakub Zieliński", "Nadia Rahman", "Kwame Mensah", "Elena Popescu", "Tomás Herrera", "Grace Whitfield", "Sanjay Iyer", "Louise Petit", "Benedikt Vogel") // none of the first set
-		m.carry("name", one(m, "Ticket opened by § this morning.", "Dear §,\n\nwe are sorry.", "Best,\n§\n", "Ms. § has left the company.", "Attendees: §, two guests\n", "I am §, and I need help.", "Owner: §\n", "§ is on leave until May.", "Please forward this to §.", "Thanks to § for the report."), name)
-		m.carry("phone", one(m, "Reach me: §", "Call § after six.", "Tel. §\n", "Phone § (mornings)", "fax §\n"), one(m, "0171 "+m.digits(7), "0"+one(m, "1", "6")+"."+m.digits(2)+"."+m.digits(2)+"."+m.digits(2)+"."+m.digits(2), "98"+m.digits(8), "02 "+m.digits(4)+" "+m.digits(4)))
-		street := one(m, m.digits(1)+"4 Willow Crescent", "1"+m.digits(2)+" King Street", "Schillerstraße "+"1"+m.digits(1), "2"+m.digits(1)+" rue des Lilas", "Via Dante 1"+m.digits(1), "P.O. Box 1"+m.digits(3))
-		m.carry("address", one(m, "Deliver it to §, please.", "Address: §\n", "We are at § now.", "from § to the station", "§\nSecond floor\n"), street)
-		m.carry("secret", one(m, "the password for staging is §", "set it to § and restart", "BROKER_PW=§\n", "cred: §\n", "here is the access code: §"), m.opaque())
-		m.leave("none", one(m, "Silicon Valley and Wall Street disagree.", "The Green Party won in Bavaria.", "Open Source Initiative", "Deployment Target: iOS 26", "Chapter Four, Verse Nine", "Blue Ridge Mountains", "Terms and Conditions", "Good Morning Everyone", "Build Status: Passing", "Queen Elizabeth Hall",
-			"Windows Server 2025 Datacenter", "room 214, second floor", "12 items in 3 boxes", "flight 447 at gate 12", "exit code 137", "pages 210 220 230", "8080 8443 9090", "20 Questions", "1984 by the sea", "route 66 west", "see https://example.com/a/b1c2d3e4f5", "id 4f9d2c7b8a", "build-20261121-7f3a91c", "lib/foo-bar-baz_qux.so.1.2.3"))
-		for range 2 {
-			sub, v := m.ordinary()
-			m.spare(sub, m.secondPlain(), v)
-		}
-	}
-	return map[string][]example{"second guesses": m.list}
-}
-
-// TestQualityOfSecondGuesses wants of them what TestQualityOfGuesses wants.
-func TestQualityOfSecondGuesses(t *testing.T) {
-	e, err := New(Options{Probable: guess.Everything})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := scores(e, secondGuesses())
-	wants(t, all[0], 0.90, 0.85)
 	list(t, "HOLDFAST_SECOND", all)
 }

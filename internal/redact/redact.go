@@ -9,7 +9,6 @@
 //   - checksum, fieldname, mailhost: check digits; names whose value is secret; hosts of addresses
 //   - literal, memory: registered secrets, and pages that reach no disk
 //   - certain: what its own form or a telling name shows, from API keys to IBANs
-//   - guess: what only surroundings show: names, addresses, phones, opaque secrets
 //   - engine: passes over a text until nothing more is found
 //   - format: JSON, forms, multipart, mail, events, archives, URLs, header fields
 //   - stream: text in pieces

@@ -22,7 +22,7 @@ import (
 
 // brokenEngine returns an engine that faults at every text.
 func brokenEngine() *Engine {
-	text := engine.New(new(literal.Set), placeholder.Style{}, 0)
+	text := engine.New(new(literal.Set), placeholder.Style{})
 	return &Engine{text: text, bodies: format.New(text)}
 }
 

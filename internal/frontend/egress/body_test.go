@@ -294,8 +294,14 @@ func TestEgress_Failure4_RedactionThatFaultsOrLingersSendsNothing(t *testing.T) 
 func TestEgress_RefuseRefusesWhatMaskWouldHide(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	d := &domain.Domain{Name: "a.example", Request: domain.Refuse}
-	if _, err := x.read(d, "text/plain", "", []byte("mail "+someMail)); err == nil || err.Kind != holdfast.KindDomainBlocked || strings.Contains(err.Error(), someMail) {
+	if _, err := x.read(d, "text/plain", "", []byte("key "+someKey)); err == nil || err.Kind != holdfast.KindDomainBlocked ||
+		strings.Contains(err.Error(), someKey) {
 		t.Errorf("refuse: %v", err)
+	}
+	d.Personal = domain.Refuse
+	if _, err := x.read(d, "text/plain", "", []byte("mail "+someMail)); err == nil ||
+		err.Kind != holdfast.KindDomainBlocked || strings.Contains(err.Error(), someMail) {
+		t.Errorf("refuse personal data: %v", err)
 	}
 	if b, err := x.read(d, "text/plain", "", []byte("nothing in it")); err != nil || string(b.raw) != "nothing in it" {
 		t.Errorf("refuse, clean: %v", err)

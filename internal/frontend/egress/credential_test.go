@@ -114,7 +114,7 @@ func TestEgress_Bypass29_HeadersAreRedacted(t *testing.T) {
 		t.Errorf("%v", h)
 	}
 	d.Request = domain.Refuse
-	if _, _, err := x.p.outgoing(d, http.Header{"X-Note": {"ask " + someMail}}); err == nil || err.Kind != holdfast.KindDomainBlocked {
+	if _, _, err := x.p.outgoing(d, http.Header{"X-Note": {"use " + someKey}}); err == nil || err.Kind != holdfast.KindDomainBlocked {
 		t.Errorf("refuse: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func documentRows(parts domain.Parts) func(tls, plain uint16) []domain.Domain {
 // notInspected returns the number and the places of the parts that the newest entry calls not inspected.
 func (w *world) notInspected() (int, []string) {
 	w.t.Helper()
-	_, e := w.newest()
+	_, e := w.readNewest()
 	text, err := ledger.PartContent(e)
 	w.must(err)
 	p := story.Exchanged(text).Placeholders

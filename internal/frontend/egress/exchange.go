@@ -142,9 +142,11 @@ func (x *exchange) prepare() *holdfast.Error {
 	if err != nil {
 		return err
 	}
-	x.header = header
-	x.took.redact = time.Since(begun)
 	x.masked = append(masked, found...)
+	if x.header, err = x.cleanMapped(header); err != nil {
+		return err
+	}
+	x.took.redact = time.Since(begun)
 	x.p.counters.MaskedOut.Add(int64(len(x.masked) + len(b.findings)))
 	if x.model == nil || x.model.mapped == nil {
 		x.masked = append(x.masked, b.findings...)

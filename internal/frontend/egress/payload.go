@@ -212,8 +212,8 @@ func (x *exchange) output() holdfast.Output {
 		r.Text = x.held.body.String()
 	}
 	r.Model = x.modelAnswer(x.maskText)
-	r.Placeholders, r.Masked = x.model.countPlaceholders(), cleaner.CountMasked(x.masked, a.findings)
-	if r.Placeholders != nil && x.who.Note != nil {
+	r.Masked = cleaner.CountMasked(x.masked, a.findings)
+	if r.Placeholders = x.model.countPlaceholders(); r.Placeholders != nil && x.who.Note != nil {
 		x.who.Note(*r.Placeholders)
 	}
 	out := holdfast.Output{Used: x.used(), Model: x.model.took()}

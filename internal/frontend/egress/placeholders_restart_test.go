@@ -231,3 +231,33 @@ func TestModelsSignedPartsAreKnownAfterARestart(t *testing.T) {
 		}
 	}
 }
+
+// D13a: half, altered and invented placeholders stay as they are and are counted; those of another session too, also
+// if its provider answers out of a cache that both share.
+func TestModelsRestoreNothingThatIsNotExactlyTheirs(t *testing.T) {
+	w := newModels(t, setup{rows: windowRows})
+	theirs := w.asksForValues()
+	own := w.clientFor(w.sessionOf("alice", "alice-s2"))
+	var p [4]string
+	s := speakResponses()
+	var text string
+	w.answers(func(asked string) string {
+		p = sentWords(t, asked)
+		text = strings.Join([]string{theirs[0], theirs[2], theirs[3], p[2][:len(p[2])-5], strings.ToUpper(p[2]),
+			p[2][:20] + "X" + p[2][21:], "ghp_inventedinventedinventedinvented0123", "nobody@mail.example"}, " and ")
+		return encode(s.document(text, encode(obj{"text": text})))
+	})
+	resp, body := w.asksResponses(own, ownMaterial)
+	if resp.StatusCode != 200 || strings.Count(body, text) != 2 {
+		t.Errorf("%d, changed: %s", resp.StatusCode, body)
+	}
+	for i := range p {
+		if p[i] == theirs[i] {
+			t.Errorf("two sessions have the placeholder %q", p[i])
+		}
+	}
+	told := resp.Header.Get("Holdfast-Redacted")
+	if !strings.Contains(told, "restored=0; altered=") || strings.Contains(told, "altered=0") {
+		t.Errorf("told %q", told)
+	}
+}

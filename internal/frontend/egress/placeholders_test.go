@@ -352,8 +352,8 @@ func TestModelsRestoreALongValueInPieces(t *testing.T) {
 	}
 }
 
-// newest returns all that the ledger has, and the part of its newest entry.
-func (w *world) newest() (all, last []byte) {
+// readNewest returns all that the ledger has, and the part of its newest entry.
+func (w *world) readNewest() (all, last []byte) {
 	w.t.Helper()
 	w.must(w.store.View(context.Background(), func(tx kernel.Tx) error {
 		heads, err := tx.Heads()
@@ -373,7 +373,7 @@ func (w *world) newest() (all, last []byte) {
 // checkRecorded fails if the ledger has one of the values, or does not say what was replaced and restored.
 func (w *world) checkRecorded(restored int) {
 	w.t.Helper()
-	all, last := w.newest()
+	all, last := w.readNewest()
 	for _, v := range []string{ownMail, ownToken, ownWord} {
 		if bytes.Contains(all, []byte(v)) {
 			w.t.Errorf("the ledger has %q", v)

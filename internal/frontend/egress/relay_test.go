@@ -279,7 +279,7 @@ func TestEgress_AnswersAreCapped(t *testing.T) {
 func TestEgress_ResponseModes(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	send := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "mail "+someMail) }
-	resp, text, err := x.answered(domain.Domain{Response: domain.Refuse}, "GET", send)
+	resp, text, err := x.answered(domain.Domain{Response: domain.Refuse, Personal: domain.Refuse}, "GET", send)
 	mustRefuse(t, resp, text, err, holdfast.KindDomainBlocked)
 	if strings.Contains(text, someMail) {
 		t.Errorf("the refusal repeats it: %q", text)

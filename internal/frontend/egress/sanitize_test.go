@@ -12,7 +12,7 @@ import (
 // What the server sees of personal data and of a key is the mask, in the body, the
 // path's query and a header.
 func TestEgress_Accept03_RequestsAreRedacted(t *testing.T) {
-	w := newEgress(t, setup{})
+	w := newRow(t, domain.Domain{Request: domain.Mask})
 	w.passed(w.send("POST", w.url("good.test")+"v1/x?to="+someMail, `{"mail":"`+someMail+`","key":"`+someKey+`"}`,
 		"Content-Type", "application/json", "X-Note", "from "+someMail))
 	seen := w.up.requests()

@@ -48,7 +48,7 @@ func echoing(t *testing.T, seen chan<- string) http.HandlerFunc {
 func TestEgress_Bypass26_WebSocketMessagesAreRedacted(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	seen := make(chan string, 10)
-	d, o := x.upstream(domain.Domain{WebSocket: true}, true, echoing(t, seen))
+	d, o := x.upstream(domain.Domain{WebSocket: true, Request: domain.Mask}, true, echoing(t, seen))
 	front := x.front(d, o)
 	ctx := t.Context()
 	c, _, err := websocket.Dial(ctx, front.URL+"/ws?a=1", &websocket.DialOptions{CompressionMode: websocket.CompressionContextTakeover, Subprotocols: []string{"other", "chat"}})

@@ -206,8 +206,8 @@ func TestPartsPassToKnownHostsOfModels(t *testing.T) {
 		{Domain{Name: "a.example.com"}, RefuseParts},
 	} {
 		d := table(t, c.d).Domains()[0]
-		if isWeak := strings.Contains(strings.Join(d.Weakenings(), "; "), "not searched for secrets"); d.Parts != c.want ||
-			isWeak != (c.want == UnsearchedParts) {
+		isWeak := strings.Contains(strings.Join(d.Weakenings(), "; "), "not searched for secrets")
+		if d.Parts != c.want || isWeak != (c.want == UnsearchedParts) {
 			t.Errorf("%+v: %q, weakened: %v", c.d, d.Parts, isWeak)
 		}
 	}

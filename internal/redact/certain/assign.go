@@ -189,28 +189,11 @@ func canHold(v []byte, k fieldname.Kind, sep byte) bool {
 			return false
 		}
 	case fieldname.Cookie:
-		if placeholder.Len(v) == 0 && !isCookie(v) {
+		if placeholder.Len(v) == 0 && !fieldname.IsCookie(v) {
 			return false
 		}
 	}
 	return fieldname.CanHold(k, v)
-}
-
-// isCookie reports whether v is what a header for cookies has: a name, "=" and a value.
-func isCookie(v []byte) bool {
-	eq := bytes.IndexByte(v, '=')
-	if eq < 0 {
-		return fieldname.IsTelling(v) && bytes.IndexByte(v, '(') < 0 && bytes.IndexByte(v, '.') < 0
-	}
-	if eq == 0 || eq+1 == len(v) {
-		return false
-	}
-	for _, c := range v[:eq] {
-		if char.Class[c]&char.Ident == 0 && c != '$' {
-			return false
-		}
-	}
-	return char.Class[v[eq+1]]&char.Alnum != 0 || v[eq+1] == '%'
 }
 
 // closing finds the quote that closes a value opened behind slashes

@@ -18,7 +18,7 @@ func isAssigned(v []byte, k fieldname.Kind, weak bool) bool {
 	if weak && k != fieldname.Key && !isSecretForm(v) {
 		return false
 	}
-	return !fieldname.IsNameOfSecret(v) && !isPattern(v) && !line.IsType(v)
+	return !fieldname.IsNameOfSecret(v) && !fieldname.IsPattern(v) && !line.IsType(v)
 }
 
 // isSecretForm reports whether v looks like a password or credentials behind a scheme.
@@ -26,7 +26,7 @@ func isSecretForm(v []byte) bool {
 	if blank := bytes.LastIndexByte(v, ' '); blank > 0 && blank < 8 {
 		v = v[blank+1:]
 	}
-	return fieldname.IsTelling(v) && !isTechnique(v)
+	return fieldname.IsTelling(v) && !fieldname.IsTechnique(v)
 }
 
 // stringAt returns the content [b, e) of the string whose quote, or prefix, is at i, and

@@ -91,7 +91,7 @@ func (x *Scanner) isSecretLiteral(v, end int, k fieldname.Kind, sep byte, name i
 	if k == fieldname.Person || k == fieldname.PII {
 		return true
 	}
-	if isPattern(value) {
+	if fieldname.IsPattern(value) {
 		return false
 	}
 	if !fieldname.IsNameOfSecret(value) {
@@ -130,13 +130,3 @@ func isHumped(name []byte) bool {
 }
 
 func isCapital(c byte) bool { return char.Class[c]&char.Upper != 0 }
-
-// isPattern reports whether v is a regular expression.
-func isPattern(v []byte) bool {
-	for _, t := range [...]string{"[a-z", "[A-Z", "[0-9", `\d`, `\w`, `\s`, ".*", ".+", "(?"} {
-		if bytes.Contains(v, []byte(t)) {
-			return true
-		}
-	}
-	return v[0] == '^' && v[len(v)-1] == '$'
-}

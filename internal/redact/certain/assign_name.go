@@ -316,7 +316,7 @@ func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
 				close = end
 			}
 			if text := x.S[q+1 : close]; len(text) > 0 && len(text) < maxJudged && canHold(text, k, sep) &&
-				!fieldname.IsNameOfSecret(text) && !isPattern(text) &&
+				!fieldname.IsNameOfSecret(text) && !fieldname.IsPattern(text) &&
 				(line.HasDigit(text) || fieldname.IsTelling(text) || !k.IsSecret()) && !bytes.ContainsAny(text,
 				":. |") {
 				x.mask(q+1, close, ruleOf(k, false))

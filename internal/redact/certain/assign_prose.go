@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
 // reachSentence is the number of bytes between a name and the verb of its sentence.
@@ -26,31 +27,6 @@ func isVerb(w []byte) bool {
 	return false
 }
 
-// techniques are what a sentence about secrets has digits in, by its letters before them.
-var techniques = [...]string{
-	"sha", "sha-", "md", "base", "utf", "utf-", "oauth", "oauth-", "http", "http/", "ipv", "x", "rfc", "aes",
-	"aes-", "rs", "hs", "es", "ps", "pbkdf", "argon",
-	"iso", "iso-", "tls", "tlsv", "ssl", "v", "win", "python", "java", "php", "node", "s", "ec", "k", "u",
-	"blake", "ed", "curve", "p-", "secp", "cve-", "utf8mb",
-}
-
-// isTechnique reports whether v is the name of a method or a version: sha256, OAuth2.
-func isTechnique(v []byte) bool {
-	n := 0
-	for n < len(v) && char.Class[v[n]]&char.Digit == 0 {
-		n++
-	}
-	if n == len(v) || n > 8 {
-		return false
-	}
-	rest := v[n:]
-	d := char.DigitsFrom(rest, 0, len(rest))
-	if d > 5 || d < len(rest) && rest[d] != '-' && rest[d] != '.' && len(rest)-d > 2 {
-		return false
-	}
-	return n == 0 || isOneOf(v[:n], techniques[:])
-}
-
 // maskSpoken judges the word for a password whose "w" is at i: what is said or set behind it.
 func (x *Scanner) maskSpoken(i int) {
 	if !x.Fold(i-4, "passw") {
@@ -67,6 +43,8 @@ func (x *Scanner) maskSpoken(i int) {
 	if !x.Is(e, char.Blank) {
 		x.maskBelowHead(i)
 		x.maskInserted(start, e)
+		x.maskElement(start, e)
+		x.maskNextLine(start, e)
 		return
 	}
 	v := x.End(e, 8, char.Blank)
@@ -96,8 +74,50 @@ func (x *Scanner) maskSpoken(i int) {
 		x.afterVerb(v+at+1, fieldname.Password)
 		return
 	}
-	if end := x.wordEnd(v); isStrong(x.S[v:end]) && isAssigned(x.S[v:end], fieldname.Password, true) {
+	if end := x.wordEnd(v); fieldname.IsStrong(x.S[v:end]) && isAssigned(x.S[v:end], fieldname.Password, true) {
 		x.mask(v, end, ruleOf(fieldname.Password, false))
+	}
+}
+
+// maskElement masks the string that follows the name [start, end) in a literal of a pair:
+// {password, "x"}, {"password", "x"}; and the argument of its comparison: password.equals("x").
+func (x *Scanner) maskElement(start, end int) {
+	open, e := start-1, end
+	if start > 1 && char.IsQuote(x.S[open]) && x.Has(end, string(x.S[open:start])) {
+		open, e = open-1, end+1
+	}
+	v, weak := 0, true
+	switch {
+	case x.Has(open, "{") && x.Has(e, ","):
+		v = x.End(e+1, 8, char.Blank)
+	case x.Has(e, ".equals("):
+		v = e + len(".equals(")
+	case x.Has(e, ".assign("):
+		v, weak = e+len(".assign("), false
+	default:
+		return
+	}
+	if b, to, after := x.stringAt(v); after > 0 && b >= x.low && isAssigned(x.S[b:to], fieldname.Password, weak) {
+		x.mask(b, to, rule.Assignment)
+	}
+}
+
+// maskNextLine masks the word alone on the line below a heading that ends at end, if it looks
+// like a password.
+func (x *Scanner) maskNextLine(start, end int) {
+	if !x.Has(end, "\n") && !x.Has(end, "\r\n") {
+		return
+	}
+	b := x.back(start, max(0, start-maxTail), char.Blank, "#*")
+	if b > 0 && x.S[b-1] != '\n' {
+		return
+	}
+	v := x.End(end, 4, char.Space)
+	e := x.wordEnd(v)
+	if x.Touch(e); v >= x.low && (e == len(x.S) || x.Is(e, char.Space) && x.S[e] < ' ' && x.S[e] != '\t') &&
+		fieldname.IsStrong(x.S[v:e]) && isAssigned(x.S[v:e], fieldname.Password, true) &&
+		!bytes.ContainsAny(x.S[v:e], "(){}[]<>:=;,|/\\") {
+		x.mask(v, e, rule.Assignment)
 	}
 }
 
@@ -136,18 +156,6 @@ func (x *Scanner) isCode(b, e int) bool {
 		return false
 	}
 	return !x.Is(e, char.Word)
-}
-
-// isStrong reports whether v has what rules for passwords want: a digit, letters in both
-// cases, or a sign.
-func isStrong(v []byte) bool {
-	var have uint16
-	sign := false
-	for _, c := range v {
-		have |= char.Class[c]
-		sign = sign || char.IndexByte("!@#$%^&*?+~", c) >= 0
-	}
-	return len(v) >= 8 && have&char.Digit != 0 && (have&char.Letter == char.Letter || sign && have&char.Letter != 0)
 }
 
 // maskAfterVerb judges the verb that may begin at i: "the token is x".

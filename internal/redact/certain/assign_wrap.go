@@ -32,7 +32,7 @@ func (x *Scanner) maskWrapped(v int, k fieldname.Kind) {
 	end := x.closing(q+1, x.S[q], 0)
 	text := x.S[q+1 : end]
 	if len(text) == 0 || len(text) > maxJudged || !canHold(text, k, '=') || fieldname.IsNameOfSecret(text) ||
-		isPattern(text) {
+		fieldname.IsPattern(text) {
 		return
 	}
 	known := false

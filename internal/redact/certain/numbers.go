@@ -2,6 +2,7 @@ package certain
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/checksum"
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
@@ -137,7 +138,7 @@ func (x *Scanner) ssn(g []cursor.Group) int {
 	switch {
 	case g[0].N == 9:
 		copy(d[:], x.S[g[0].At:])
-		if !isSSN(d) || !x.Begins(g[0].At) || !x.near(g[0].At, wordSSN) {
+		if !checksum.IsSSN(d) || !x.Begins(g[0].At) || !x.near(g[0].At, wordSSN) {
 			return 0
 		}
 		return g[0].At + 9
@@ -146,7 +147,7 @@ func (x *Scanner) ssn(g []cursor.Group) int {
 		copy(d[3:5], x.S[g[1].At:])
 		copy(d[5:], x.S[g[2].At:])
 		end := g[2].At + 4
-		if !isSSN(d) {
+		if !checksum.IsSSN(d) {
 			return 0
 		}
 		if g[0].Sep == '-' && g[2].Sep != '-' || x.near(g[0].At, wordSSN) {
@@ -154,22 +155,6 @@ func (x *Scanner) ssn(g []cursor.Group) int {
 		}
 	}
 	return 0
-}
-
-// isSSN knows the numbers that are never given out; 9xx is a taxpayer's.
-func isSSN(d [9]byte) bool {
-	area := string(d[:3])
-	if d[0] == '9' && !isTaxpayer(d[3], d[4]) {
-		return false
-	}
-	return area != "000" && area != "666" && string(d[3:5]) != "00" && string(d[5:]) != "0000"
-}
-
-// isTaxpayer knows the fourth and fifth digit of a taxpayer's number (ITIN,
-// ATIN): 50 to 65, 70 to 88, 90 to 99.
-func isTaxpayer(a, b byte) bool {
-	v := int(a-'0')*10 + int(b-'0')
-	return v >= 50 && v <= 65 || v >= 70 && v <= 88 || v >= 90
 }
 
 // phone judges a number without "+": North American and British forms stand

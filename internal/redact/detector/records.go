@@ -43,7 +43,7 @@ func (r *Records) Text(s []byte) redact.Result {
 	}
 	found, err := r.finder.Find(context.Background(), res.Out)
 	if err != nil {
-		return hide(res, len(s), placeholder.Secret)
+		return hideText(res, len(s), placeholder.Secret)
 	}
 	out, found := r.engine.Mask(res.Out, found)
 	if found == nil {
@@ -58,8 +58,8 @@ func (r *Records) Text(s []byte) redact.Result {
 	return redact.Result{Out: r.engine.Text(out).Out, Findings: slices.Concat(found, res.Findings)}
 }
 
-// hide returns the result of a text that the finder could not search.
-func hide(res redact.Result, size int, mask string) redact.Result {
+// hideText returns the result of a text that the finder could not search.
+func hideText(res redact.Result, size int, mask string) redact.Result {
 	fault := redact.Finding{Rule: rule.Names[rule.Fault], Length: size}
 	return redact.Result{Out: []byte(mask), Findings: slices.Concat([]redact.Finding{fault}, res.Findings)}
 }
@@ -77,7 +77,7 @@ func (r *Records) JSON(doc []byte) (redact.Result, error) {
 	}
 	found, err := r.findInStrings(values)
 	if err != nil {
-		return hide(res, len(doc), `"`+placeholder.Secret+`"`), nil
+		return hideText(res, len(doc), `"`+placeholder.Secret+`"`), nil
 	}
 	out, list := r.replaceStrings(res.Out, values, found)
 	if list == nil {
@@ -127,7 +127,8 @@ type value struct {
 // listStrings returns the strings of a document that are values and have a letter. If names is not nil, only those of
 // members with such a name. ok is false if doc is not a document.
 func listStrings(doc []byte, names []string) (list []value, ok bool) {
-	dec := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	wanted := names == nil
 	for {
 		from := dec.InputOffset()

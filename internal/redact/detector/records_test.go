@@ -128,7 +128,8 @@ func TestJSONMasksStringsAndStaysJSON(t *testing.T) {
 		}
 	}
 	w.texts = nil
-	if _, err := r.JSON([]byte(`{"a":"one","b":["two",3,"4"]}`)); err != nil || strings.Join(w.texts, "|") != "one\ntwo\n" {
+	if _, err := r.JSON([]byte(`{"a":"one","b":["two",3,"4"]}`)); err != nil || strings.Join(w.texts,
+		"|") != "one\ntwo\n" {
 		t.Errorf("%q: one text for the strings of a document, %v", w.texts, err)
 	}
 }
@@ -141,7 +142,8 @@ func TestJSONSplitsManyStrings(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := r.JSON(doc)
-	if err != nil || strings.Count(string(got.Out), `"some words of [pii redacted]"`) != 20_000 || len(got.Findings) != 20_000 {
+	if err != nil || strings.Count(string(got.Out), `"some words of [pii redacted]"`) != 20_000 ||
+		len(got.Findings) != 20_000 {
 		t.Errorf("%d findings, %v", len(got.Findings), err)
 	}
 	for _, text := range w.texts {

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/escape"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/guess"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
 	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
@@ -19,8 +18,6 @@ import (
 type Engine struct {
 	placeholder.Style
 	Literals *literal.Set
-	Probable guess.Probable
-	Guess    *guess.Guesser // nil if nothing is probable
 	// OnlyRegistered says that nothing but registered secrets is found.
 	OnlyRegistered bool
 	// Kinds is what is found; registered values are secrets.
@@ -53,14 +50,9 @@ func (e *Engine) KeepSought(list []span.Span) []span.Span {
 	return list
 }
 
-// New returns an engine that knows lit, writes masks of a style, and
-// guesses what is probable.
-func New(lit *literal.Set, style placeholder.Style, probable guess.Probable) *Engine {
-	e := &Engine{Style: style, Literals: lit, Probable: probable}
-	if probable != 0 {
-		e.Guess = guess.New(probable)
-	}
-	return e
+// New returns an engine that knows lit and writes masks of a style.
+func New(lit *literal.Set, style placeholder.Style) *Engine {
+	return &Engine{Style: style, Literals: lit}
 }
 
 // WithMasks returns a copy of e with another style of masks.
@@ -86,9 +78,9 @@ func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
 	return &other
 }
 
-// OnlyRules reports whether no secret is registered, nothing is guessed and personal data is found.
+// OnlyRules reports whether no secret is registered and personal data is found.
 func (e *Engine) OnlyRules() bool {
-	return e.Literals == nil && e.Probable == 0 && e.Kinds == rule.AllKinds
+	return e.Literals == nil && e.Kinds == rule.AllKinds
 }
 
 // Text redacts text of any kind. If the engine is nil or faults, the whole text
@@ -177,11 +169,6 @@ func (e *Engine) spans(s []byte, last bool) []span.Span {
 	}
 	if lit != nil || joined {
 		list = span.Union(append(list, lit...))
-	}
-	if e.Probable != 0 {
-		if more := e.Guess.Find(s, list); more != nil {
-			list = span.Union(append(list, more...))
-		}
 	}
 	return e.KeepSought(list)
 }

@@ -57,7 +57,7 @@ func (r Result) PII() bool {
 
 // IsSecret reports whether f is a secret rather than personal data.
 func (f Finding) IsSecret() bool {
-	return strings.HasPrefix(f.Rule, "secret.") || f.Rule == rule.Names[rule.GuessSecret] ||
+	return strings.HasPrefix(f.Rule, "secret.") ||
 		f.Rule == rule.Names[rule.Fault]
 }
 

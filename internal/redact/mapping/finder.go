@@ -53,7 +53,7 @@ func (e *entry) isSought() bool {
 	switch e.rule {
 	case "secret.assignment", "secret.field", "secret.bearer", "secret.basic", "secret.url", "secret.connection":
 	default:
-		if !strings.HasSuffix(e.rule, ".field") && !strings.HasPrefix(e.rule, "guess.") {
+		if !strings.HasSuffix(e.rule, ".field") && !strings.HasPrefix(e.rule, "detector.") {
 			return false
 		}
 	}

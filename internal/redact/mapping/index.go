@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"sort"
 	"strings"
 	"sync"
@@ -92,7 +93,7 @@ func (e *entry) listForms(inJSON bool) []form {
 }
 
 // appendForms appends the forms of an entry in a text whose characters write writes: as it is, escaped as
-// in a string of JSON or code, and percent-encoded.
+// in a string of JSON, of code, of a shell or of a regular expression, and percent-encoded.
 func appendForms(to []form, e *entry, write func(string) string) []form {
 	ways := []func(string) string{
 		func(v string) string { return v },
@@ -100,6 +101,10 @@ func appendForms(to []form, e *entry, write func(string) string) []form {
 		func(v string) string { return quoteJSON(quoteJSON(v)) },
 		url.QueryEscape,
 		url.PathEscape,
+		regexp.QuoteMeta,
+		strings.NewReplacer(`'`, `\'`).Replace,   // in code
+		strings.NewReplacer(`'`, `'\''`).Replace, // in single quotes of a shell
+		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace, // in double quotes of a shell
 	}
 	for i, way := range ways {
 		find := write(way(e.placeholder))

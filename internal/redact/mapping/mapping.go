@@ -242,7 +242,7 @@ func KindOf(rule string) string {
 	switch {
 	case head == "email" || head == "card":
 		return head
-	case head == "secret" || rule == "guess.secret" || rule == "fault":
+	case head == "secret" || rule == "fault":
 		return "secret"
 	case tail == "phone":
 		return "phone"
@@ -252,17 +252,18 @@ func KindOf(rule string) string {
 	return "personal"
 }
 
-// FindAgain returns engines that find the secret values of the session at any place, also without a name
-// before them and in other encodings, and replace them.
+// FindAgain returns engines that find the secret values of the session, of other rows too, at any place, also without
+// a name before them and in other encodings, and replace them.
 func (r *Request) FindAgain() (list []*redact.Engine, err error) {
 	s := r.s
+	others, changes := s.group.listSought(s.owner.Row)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.againOf != s.sought {
-		if s.again, err = newFinders(s.order); err != nil {
+	if changes += s.sought; s.againOf != changes {
+		if s.again, err = newFinders(append(others, s.order...)); err != nil {
 			return nil, err
 		}
-		s.againOf = s.sought
+		s.againOf = changes
 	}
 	for _, e := range s.again {
 		list = append(list, e.WithReplace(r.replaceAgain))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +217,24 @@ func TestRestoringEscapesAsTheModelDoes(t *testing.T) {
 		if got, _ := s.Snapshot().RestoreText(c.inJSON, []byte(c.has)); string(got) != c.want {
 			t.Errorf("%q\n got %q\nwant %q", c.has, got, c.want)
 		}
+	}
+	shell := "Ma$ple's`417`\"xq"
+	q := string(r.Replace("secret.assignment", []byte(shell)))
+	for _, way := range []func(string) string{
+		func(v string) string { return `'` + strings.ReplaceAll(v, `'`, `'\''`) + `'` },
+		func(v string) string { return `'` + strings.ReplaceAll(v, `'`, `\'`) + `'` },
+		func(v string) string {
+			return `"` + strings.NewReplacer("$", "\\$", "`", "\\`", `"`, `\"`).Replace(v) + `"`
+		},
+		func(v string) string { return `grep '` + regexp.QuoteMeta(v) + `'` },
+	} {
+		if got := restoreText(s, way(q)); got != way(shell) {
+			t.Errorf("%q\n got %q\nwant %q", way(q), got, way(shell))
+		}
+	}
+	address := string(r.Replace("email", []byte("bob@corp.com")))
+	if got := restoreText(s, `grep '`+regexp.QuoteMeta(address)+`'`); got != `grep 'bob@corp\.com'` {
+		t.Errorf("%q", got)
 	}
 	mail := string(r.Replace("email", []byte("o'brien+x@corp.com")))
 	if got := restoreText(s, "https://x/?to="+strings.ReplaceAll(mail, "@",

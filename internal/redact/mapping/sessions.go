@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // The bounds of what is kept.
@@ -60,7 +58,8 @@ type group struct {
 	mu   sync.Mutex
 	rows map[string]*Session // guarded by mu
 
-	away finders // guarded by mu; of values of all rows, for what goes elsewhere
+	elsewhere   Elsewhere // guarded by mu; of the values of all rows
+	elsewhereOf int       // guarded by mu; what countSought was when elsewhere was made
 }
 
 // Find returns the session of an owner, a new one for a new owner. Sessions that were not used for a day
@@ -160,11 +159,4 @@ func (s *Sessions) Forget(tenant, agent, session string) {
 		row.forgotten = true // a request that is on its way saves nothing of it
 		row.mu.Unlock()
 	}
-}
-
-// finders are engines, and what they are of.
-type finders struct {
-	made              bool
-	sought            map[string]int // what Session.sought was, by row
-	secrets, personal []*redact.Engine
 }

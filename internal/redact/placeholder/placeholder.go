@@ -72,7 +72,7 @@ func sortOf(r rule.Rule) sort {
 		return sortEmail
 	case rule.Card:
 		return sortCard
-	case rule.Phone, rule.GuessPhone:
+	case rule.Phone:
 		return sortPhone
 	case rule.Connection:
 		return sortDB

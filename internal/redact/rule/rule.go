@@ -10,10 +10,6 @@ const (
 	DetectorOther
 	DetectorAddress
 	DetectorName
-	// Guesses never touch what is certain.
-	GuessName
-	GuessAddress
-	GuessPhone
 	Phone
 	SSN
 	IBAN
@@ -28,7 +24,6 @@ const (
 	Email
 	Card
 	// From here on everything is a secret.
-	GuessSecret
 	Assignment
 	Field
 	Bearer
@@ -61,9 +56,6 @@ var Names = [...]string{
 	DetectorOther:   "detector.other",
 	DetectorAddress: "detector.address",
 	DetectorName:    "detector.name",
-	GuessName:       "guess.name",
-	GuessAddress:    "guess.address",
-	GuessPhone:      "guess.phone",
 	Phone:           "pii.phone",
 	SSN:             "pii.ssn",
 	IBAN:            "pii.iban",
@@ -77,7 +69,6 @@ var Names = [...]string{
 	PIIField:        "pii.field",
 	Email:           "email",
 	Card:            "card",
-	GuessSecret:     "guess.secret",
 	Assignment:      "secret.assignment",
 	Field:           "secret.field",
 	Bearer:          "secret.bearer",
@@ -105,7 +96,7 @@ var Names = [...]string{
 }
 
 // IsSecret says whether what r finds is a secret rather than personal.
-func (r Rule) IsSecret() bool { return r >= GuessSecret }
+func (r Rule) IsSecret() bool { return r >= Assignment }
 
 // Kinds is what is searched for. The zero value is everything.
 type Kinds uint8

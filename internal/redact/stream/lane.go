@@ -26,12 +26,10 @@ type lane struct {
 	s     []byte // what was sent, as far as it is needed, and what is held
 	base  int    // where s begins in the lane's text
 	x     certain.Scanner
-	at    int         // the first trigger that has not been judged
-	lit   int         // where the next literal may begin
-	known int         // up to where guesses are made
-	taken []span.Span // what is certain in s, where guesses are wanted
-	space int         // behind the last white space, or what stands for it
-	tried int         // len(s) at the last look
+	at    int // the first trigger that has not been judged
+	lit   int // where the next literal may begin
+	space int // behind the last white space, or what stands for it
+	tried int // len(s) at the last look
 	// clear is a place that no trigger before it reads over, negative where none
 	// is known.
 	clear int
@@ -46,7 +44,7 @@ func openLane(e *engine.Engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
 		e: e, s: slices.Clone(s), base: base, x: certain.New(last),
-		at: n, lit: n, known: n, clear: n, space: lastGap(s, 0),
+		at: n, lit: n, clear: n, space: lastGap(s, 0),
 	}
 }
 
@@ -88,9 +86,6 @@ func (l *lane) read(final bool) {
 		l.triggers(hard)
 	}
 	l.find(final)
-	if l.e.Probable != 0 {
-		l.guess(final)
-	}
 }
 
 // triggers has the scanner judge triggers until one waits for more text. A
@@ -106,9 +101,6 @@ func (l *lane) triggers(hard bool) {
 
 // collect keeps what was found for certain.
 func (l *lane) collect(list []span.Span) {
-	if l.e.Probable != 0 {
-		l.taken = append(l.taken, list...)
-	}
 	l.note(list)
 }
 
@@ -131,11 +123,6 @@ func (l *lane) note(list []span.Span) {
 
 // ended gives the long span its end, and those inside it.
 func (l *lane) ended(end int) {
-	for i := range l.taken {
-		if l.taken[i].End == span.Endless {
-			l.taken[i].End = end
-		}
-	}
 	end += l.base
 	if l.edits != nil {
 		end = span.Origin(l.edits, end, true)
@@ -161,11 +148,7 @@ func (l *lane) find(final bool) {
 // sure returns up to where everything has been judged, and how far back what
 // is found later can reach, in offsets of the stream.
 func (l *lane) sure() (to, back int) {
-	n := min(l.at, l.lit)
-	if l.e.Probable != 0 {
-		n = min(n, l.known)
-	}
-	n += l.base
+	n := min(l.at, l.lit) + l.base
 	return span.Origin(l.edits, n, false), span.Origin(l.edits, n-certain.MaxBehind, false)
 }
 
@@ -209,7 +192,7 @@ func (l *lane) over(i, p int, looks *int) int {
 // twin says whether two lanes will read the same from here on: the last escape
 // lies behind both windows, and nothing is pending in either.
 func (l *lane) twin(o *lane) bool {
-	if len(l.out)+len(o.out)+len(l.taken)+len(o.taken) > 0 || !l.x.IsTwin(&o.x, len(l.s), len(o.s), 2*maxWindow) {
+	if len(l.out)+len(o.out) > 0 || !l.x.IsTwin(&o.x, len(l.s), len(o.s), 2*maxWindow) {
 		return false
 	}
 	if n := len(l.edits); n > 0 && l.edits[n-1].Out >= l.base+l.at-maxWindow {
@@ -225,16 +208,13 @@ func (l *lane) twin(o *lane) bool {
 }
 
 // marks are the lane's places in s, besides the scanner's.
-func (l *lane) marks() [5]*int { return [...]*int{&l.at, &l.lit, &l.known, &l.space, &l.tried} }
+func (l *lane) marks() [4]*int { return [...]*int{&l.at, &l.lit, &l.space, &l.tried} }
 
 // drop forgets text that lies far behind, and found spans that ended before
 // sent. Nothing from keep on is dropped.
 func (l *lane) drop(keep, sent int) {
 	l.out = slices.DeleteFunc(l.out, func(sp span.Span) bool { return sp.End <= sent })
-	n := min(l.at, l.lit, l.known, keep) - maxWindow
-	if l.e.Probable == 0 {
-		n = min(l.at, l.lit, keep) - maxWindow
-	}
+	n := min(l.at, l.lit, keep) - maxWindow
 	if n < minTrim {
 		return
 	}
@@ -245,17 +225,6 @@ func (l *lane) drop(keep, sent int) {
 	for _, p := range l.marks() {
 		*p = max(0, *p-n)
 	}
-	kept := l.taken[:0]
-	for _, sp := range l.taken {
-		if sp.End <= n {
-			continue
-		}
-		if sp.Start = max(0, sp.Start-n); sp.End != span.Endless {
-			sp.End -= n
-		}
-		kept = append(kept, sp)
-	}
-	l.taken = kept
 	l.edits = prune(l.edits, l.base)
 }
 

@@ -98,8 +98,8 @@ func (t *stage) unfold(from int, final bool) {
 func (t *stage) fork(from int) {
 	u := t.raw
 	u.s = slices.Clone(u.s[:from])
-	u.out, u.taken, u.x = slices.Clone(u.out), slices.Clone(u.taken), t.raw.x.Fork()
-	u.at, u.lit, u.known, u.tried = min(u.at, from), min(u.lit, from), min(u.known, from), min(u.tried, from)
+	u.out, u.x = slices.Clone(u.out), t.raw.x.Fork()
+	u.at, u.lit, u.tried = min(u.at, from), min(u.lit, from), min(u.tried, from)
 	u.space = lastGap(u.s, 0)
 	if u.clear > from {
 		u.clear = -1

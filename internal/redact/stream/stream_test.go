@@ -38,9 +38,9 @@ func (p *pattern) Read(b []byte) (int, error) {
 func kept(s *Stream) int {
 	n := 0
 	for t := s.first; t != nil; t = t.next {
-		n += cap(t.raw.s) + cap(t.folded.S) + cap(t.piece) + 64*(cap(t.edits)+cap(t.raw.out)+cap(t.raw.taken))
+		n += cap(t.raw.s) + cap(t.folded.S) + cap(t.piece) + 64*(cap(t.edits)+cap(t.raw.out))
 		if u := t.unfolded; u != nil {
-			n += cap(u.s) + 64*(cap(u.edits)+cap(u.out)+cap(u.taken))
+			n += cap(u.s) + 64*(cap(u.edits)+cap(u.out))
 		}
 	}
 	return n
@@ -55,7 +55,7 @@ func TestStreamMemoryIsConstant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := engine.New(secrets, placeholder.Style{}, 0)
+	e := engine.New(secrets, placeholder.Style{})
 	const little, much = 1 << 19, 5 << 18 // bytes that may be held
 	units := map[string]int{
 		"a": little, "the quick brown fox ": little, "aB3": little, "password=hunter2 ": little, "bob@example.com ": little, "cookie: x ": little,

@@ -93,7 +93,7 @@ func (t *stage) yield() []byte {
 // a literal or what was found so far reaches into.
 func (t *stage) plain() bool {
 	l := &t.raw
-	if len(l.out)+len(l.taken) > 0 || l.x.IsOpen() || len(l.s)-l.lit > maxYieldedLiteral {
+	if len(l.out) > 0 || l.x.IsOpen() || len(l.s)-l.lit > maxYieldedLiteral {
 		return false
 	}
 	from := min(t.sent-l.base, l.at)
@@ -101,7 +101,7 @@ func (t *stage) plain() bool {
 		return false
 	}
 	if u := t.unfolded; u != nil {
-		if len(u.out)+len(u.taken) > 0 || u.x.IsOpen() || !ordinary(u.s[min(u.at, max(0, len(u.s)-(len(l.s)-from))):]) {
+		if len(u.out) > 0 || u.x.IsOpen() || !ordinary(u.s[min(u.at, max(0, len(u.s)-(len(l.s)-from))):]) {
 			return false
 		}
 	}

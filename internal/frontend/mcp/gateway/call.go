@@ -33,9 +33,9 @@ type call struct {
 	// tool's arguments, or the params of another method.
 	payload []byte
 	// extra and extraMeta are members without a meaning here, which a
-	// contract lets pass; beside is how a tool's are judged, nil for none.
+	// contract lets pass; extras is the document by which a tool's are judged, or nil.
 	extra, extraMeta []field
-	beside           []byte
+	extras           []byte
 	// asked is the hash of what the client asked, before anything was masked.
 	asked string
 
@@ -71,7 +71,7 @@ func (s *session) readCall(m mcp.Message, p params) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.asked = fingerprint(c.payload, c.beside)
+	c.asked = fingerprint(c.payload, c.extras)
 	return c, s.readRetry(c)
 }
 
@@ -108,7 +108,7 @@ func (s *session) readTool(c *call) error {
 	for _, m := range c.extra {
 		out.Add(m.name, m.value)
 	}
-	c.beside = out.BytesOrNil()
+	c.extras = out.BytesOrNil()
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (s *session) unjudged(c *call) error {
 		switch m.Name {
 		case "name", "arguments", "_meta", "inputResponses", "requestState":
 		default:
-			if c.tool != "" && c.beside == nil {
+			if c.tool != "" && c.extras == nil {
 				return refuse("params", m.Name)
 			}
 		}
@@ -212,10 +212,10 @@ func (s *session) crossing(ctx context.Context, c *call) (holdfast.Request, erro
 func (c *call) besides() []byte {
 	more := c.retried()
 	if more == nil {
-		return c.beside
+		return c.extras
 	}
 	var out mcp.Builder
-	if c.beside != nil {
+	if c.extras != nil {
 		out.Add("_meta", membersOf(c.extraMeta).BytesOrNil())
 		for _, m := range c.extra {
 			out.Add(m.name, m.value)
@@ -306,8 +306,8 @@ func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) 
 // beside its arguments, and each answer to a question. It returns the line for
 // the client where one is not allowed.
 func (s *session) before(ctx context.Context, f *flight, c *call, end time.Time) []byte {
-	if c.beside != nil {
-		if line := s.permit(ctx, f, c, end, s.boundaryOf(mcp.MethodCallTool), c.beside,
+	if c.extras != nil {
+		if line := s.permit(ctx, f, c, end, s.boundaryOf(mcp.MethodCallTool), c.extras,
 			holdfast.Output{Body: []byte("{}")}); line != nil {
 			return line
 		}

@@ -155,7 +155,7 @@ func (c *call) retried() []field {
 // fault.
 func (s *session) readRetry(c *call) error {
 	raw, t := c.Get("inputResponses"), c.Get("requestState")
-	if raw == nil && t == nil || !asks(c.Method) || c.beside != nil && !c.retries() {
+	if raw == nil && t == nil || !asks(c.Method) || c.extras != nil && !c.retries() {
 		return nil
 	}
 	if !c.stateless {

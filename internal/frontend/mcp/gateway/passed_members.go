@@ -136,6 +136,10 @@ func (s *session) sentMeta(c *call, traceparent, token string) ([]byte, error) {
 		if m.Name == mcp.MetaTraceparent && traceparent != "" || m.Name == mcp.MetaProgress && token != "" {
 			continue
 		}
+		if c.search != nil && (m.Name == mcp.MetaTracestate || m.Name == mcp.MetaBaggage) &&
+			!c.search.IsClean(m.Value(c.meta.Raw)) {
+			continue
+		}
 		v, err := s.callMeta(m.Name, m.Value(c.meta.Raw))
 		if err != nil {
 			return nil, fmt.Errorf("params._meta.%s %w", m.Name, err)

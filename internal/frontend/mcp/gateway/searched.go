@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"errors"
-
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
@@ -25,19 +23,10 @@ func (s *session) searchCall(c *call) {
 		return
 	}
 	c.search = redaction.New(c.redact, s.Engine(), c.Method)
-	err := c.maskCall()
-	if err == nil {
-		return
+	if err := c.maskCall(); err != nil {
+		s.Log.Info("MCP call refused by redact of its contract", "mcp_server", s.Server, "err", err)
+		c.denials = append(c.denials, redaction.ToDenial(err))
 	}
-	op := holdfast.Opinion{Gate: holdfast.K6, Verdict: holdfast.Deny, Kind: holdfast.KindRedaction,
-		Rule: redaction.Rule,
-		Why:  "what was to be sent cannot be searched"}
-	if e, ok := errors.AsType[*holdfast.Error](err); ok {
-		op.Gate, op.Kind, op.Rule, op.Why, op.Hint = e.Gate, e.Kind, e.Rule, e.Why, e.Hint
-	} else {
-		s.Log.Error("an MCP call cannot be searched", "mcp_server", s.Server, "err", err)
-	}
-	c.denials = append(c.denials, op)
 }
 
 // maskCall masks the payload, the extra members and the client's answers.
@@ -50,13 +39,11 @@ func (c *call) maskCall() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.beside != nil {
-		if c.beside, err = c.search.Request("params", c.beside); err != nil {
-			return err
-		}
-		if err := c.splitExtras(); err != nil {
-			return err
-		}
+	if c.extras, err = c.search.Request("params", c.extras); err != nil {
+		return err
+	}
+	if err := c.splitExtras(); err != nil {
+		return err
 	}
 	for _, key := range sorted(c.answers) {
 		if c.answers[key], err = c.search.Request("an answer", c.answers[key]); err != nil {
@@ -69,13 +56,16 @@ func (c *call) maskCall() (err error) {
 
 // splitExtras reads the extra members again from their document.
 func (c *call) splitExtras() error {
-	ms, err := mcp.Members(c.beside)
+	if c.extras == nil {
+		return nil
+	}
+	ms, err := mcp.Members(c.extras)
 	if err != nil {
 		return err
 	}
 	c.extra, c.extraMeta = nil, nil
 	for _, m := range ms {
-		v := m.Value(c.beside)
+		v := m.Value(c.extras)
 		if m.Name != "_meta" {
 			c.extra = append(c.extra, field{m.Name, v})
 			continue

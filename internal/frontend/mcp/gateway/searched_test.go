@@ -45,7 +45,8 @@ func TestCallBindsWhatIsSent(t *testing.T) {
 	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t,
 		l)+`,"result":{"content":[{"type":"text","text":"wrote to bob@example.com"}]}}`)
 	l = g.client.Next(t)
-	wantText(t, l, `"content":[{"type":"text","text":"wrote to [email]"},{"type":"text","text":"[holdfast] masked=2; kinds=email\n`+
+	wantText(t, l, `"content":[{"type":"text","text":"wrote to [email]"},`+
+		`{"type":"text","text":"[holdfast] masked=2; kinds=email\n`+
 		`masked before the server got it: arguments.to\nmasked in this answer: result.content[0].text\n`)
 	if strings.Contains(l, "dev.holdfast") {
 		t.Errorf("the client gets what is for the record: %s", l)
@@ -66,7 +67,8 @@ func TestCallBindsWhatIsSent(t *testing.T) {
 	wantText(t, g.client.Next(t), `"result":{ "content":[], "n":9223372036854775807 }`)
 }
 
-// TestCallWithSecretIsDenied: the one crossing is denied with the place, nothing is sent, and the value is said nowhere.
+// TestCallWithSecretIsDenied: the one crossing is denied with the place, nothing is sent, the value
+// appears nowhere.
 func TestCallWithSecretIsDenied(t *testing.T) {
 	g := startSearching(t, defaultRedact()).greet(t)
 	g.client.Send(t, callWith(1, `{"env":{"GH":["`+plantedKey+`"]}}`, ""))
@@ -104,8 +106,9 @@ func TestCallWithoutEngineIsDenied(t *testing.T) {
 
 // TestReplayGivesTheToldResult: a replay is the first answer, told part and all, and asks the server nothing.
 func TestReplayGivesTheToldResult(t *testing.T) {
-	for name, answer := range map[string]string{"result": `"result":{"content":[{"type":"text","text":"bob@example.com"},{"type":"image","data":"AA=="}]}`,
-		"error": `"error":{"code":-32000,"message":"no bob@example.com"}`} {
+	for name, answer := range map[string]string{
+		"result": `"result":{"content":[{"type":"text","text":"bob@example.com"},{"type":"image","data":"AA=="}]}`,
+		"error":  `"error":{"code":-32000,"message":"no bob@example.com"}`} {
 		t.Run(name, func(t *testing.T) {
 			g := startSearching(t, defaultRedact()).greet(t)
 			const more = `,"_meta":{"dev.holdfast/idempotency-key":"k"}`
@@ -135,7 +138,8 @@ func TestReplayIsSearched(t *testing.T) {
 	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t,
 		g.server.Next(t))+`,"result":{"content":[{"type":"text","text":"bob@example.com"}]}}`)
 	wantText(t, g.client.Next(t), "bob@example.com")
-	for response, want := range map[string]string{"mask": `"text":"[email]"},{"type":"text","text":"[holdfast] masked=1`,
+	for response, want := range map[string]string{
+		"mask":   `"text":"[email]"},{"type":"text","text":"[holdfast] masked=1`,
 		"refuse": "withheld: result.content[0].text"} {
 		r := defaultRedact()
 		if r.Response = response; response == "refuse" {
@@ -167,7 +171,7 @@ func TestResultIsWithheld(t *testing.T) {
 		l)+`,"result":{"content":[{"type":"text","text":"`+plantedKey+`"}]}}`)
 	l = g.client.Next(t)
 	wantText(t, l, `"isError":true`, "withheld: result.content[0].text: what is there (secret) may not pass",
-		"what it did stands")
+		"the call was made")
 	g.server.Send(t, log)
 	g.client.Send(t, callCat(2))
 	l = g.server.Next(t)
@@ -183,8 +187,10 @@ func TestWordsOfASearchedCallStayHere(t *testing.T) {
 	g := startSearching(t, defaultRedact()).greet(t)
 	g.client.Send(t, callWith(1, `{}`, `,"_meta":{"progressToken":"p"}`))
 	l := g.server.Next(t)
-	g.server.Send(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"`+plantedKey+`"}}`)
-	g.server.Send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":7,"message":"`+plantedKey+`"}}`)
+	g.server.Send(t, `{"jsonrpc":"2.0","method":"notifications/message",`+
+		`"params":{"level":"info","data":"`+plantedKey+`"}}`)
+	g.server.Send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,`+
+		`"progress":7,"message":"`+plantedKey+`"}}`)
 	if l := g.client.Next(t); !strings.Contains(l, `"progress":1}`) || strings.Contains(l, plantedKey) {
 		t.Errorf("the client hears %s", l)
 	}
@@ -192,7 +198,7 @@ func TestWordsOfASearchedCallStayHere(t *testing.T) {
 	wantText(t, g.client.Next(t), `"content":[]`)
 }
 
-// TestHeldCallKeepsItsMasks: a held call says what was masked, comes back with its own arguments, and is sent as the
+// TestHeldCallKeepsItsMasks: a held call reports its masks, comes back with its own arguments, and is sent as the
 // person saw it.
 func TestHeldCallKeepsItsMasks(t *testing.T) {
 	k := newTable()
@@ -258,13 +264,27 @@ func TestMembersBesideArgumentsAreSearched(t *testing.T) {
 	wantText(t, g.client.Next(t), "refused: params.task.k: what is there (secret)")
 }
 
+// TestTraceWordsAreSearched: the trace of a searched call leaves out words in which something is found.
+func TestTraceWordsAreSearched(t *testing.T) {
+	for redacts, kept := range map[*holdfast.Redaction]bool{nil: true, defaultRedact(): false} {
+		g := startSearching(t, redacts).greet(t)
+		g.client.Send(t, callWith(1, `{}`, `,"_meta":{"tracestate":"a=1","baggage":"k=`+plantedKey+`"}`))
+		l := g.server.Next(t)
+		wantText(t, l, `"tracestate":"a=1"`)
+		if strings.Contains(l, plantedKey) != kept {
+			t.Errorf("with redact %v: %s", redacts, l)
+		}
+	}
+}
+
 // TestResourcesAreSearched: another method has a contract too.
 func TestResourcesAreSearched(t *testing.T) {
 	g := startSearching(t, nil)
 	g.k.listed["mcp/fs/resources/read"] = holdfast.Contract{Boundary: "mcp/fs/resources/read",
 		Risk: holdfast.Medium, Redact: defaultRedact()}
 	g.greet(t)
-	g.client.Send(t, `{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"https://ann:`+plantedKey+`@a.example/"}}`)
+	g.client.Send(t, `{"jsonrpc":"2.0","id":5,"method":"resources/read",`+
+		`"params":{"uri":"https://ann:`+plantedKey+`@a.example/"}}`)
 	wantText(t, g.client.Next(t), `"error":`, "refused: params.uri: what is there (secret)")
 	g.client.Send(t, `{"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"a:b"}}`)
 	l := g.server.Next(t)
@@ -284,7 +304,8 @@ func TestAnswersAreSearched(t *testing.T) {
 	question := g.answers(t, 1, "",
 		`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create",`+
 			`"params":{"message":"who?","requestedSchema":{"type":"object","properties":{}}}}}}`)
-	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},`+
+	g.client.Send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call",`+
+		`"params":{"name":"cat","arguments":{"a":1},`+
 		`"requestState":%q,"inputResponses":{"a":{"action":"accept","content":{"who":"ann@example.com"}}},%s}}`,
 		stateOf(question), able))
 	wantText(t, g.server.Next(t), `"inputResponses":{"a":{"action":"accept","content":{"who":"[email]"}}}`)

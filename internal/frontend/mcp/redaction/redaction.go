@@ -1,6 +1,6 @@
 // Package redaction searches what an MCP server gets, and what it answers, for secrets and personal data, as the
-// redact of a contract says (D13a). What it masks keeps its JSON type, and the caller is told in a text that
-// begins with "[holdfast]".
+// redact of a contract says (D13a). A masked value keeps its JSON type. A text that begins with
+// "[holdfast]" tells the caller.
 package redaction
 
 import (
@@ -51,7 +51,22 @@ func (s *Search) Request(place string, doc []byte) ([]byte, error) {
 	return out, nil
 }
 
-// policy is what becomes of secrets and of personal data.
+// IsClean reports whether nothing in a document for the server would be refused or masked.
+func (s *Search) IsClean(doc []byte) bool {
+	out, _, err := s.applyPolicy(doc, policyOf(s.rules.Request, s.rules.Personal), "")
+	return err == nil && bytes.Equal(out, doc)
+}
+
+// ToDenial returns the denial of a crossing whose request cannot be sent.
+func ToDenial(err error) holdfast.Opinion {
+	e, ok := errors.AsType[*holdfast.Error](err)
+	if !ok {
+		e, _ = errors.AsType[*holdfast.Error](newFailure("the request", err))
+	}
+	return holdfast.Opinion{Gate: e.Gate, Verdict: holdfast.Deny, Kind: e.Kind, Rule: e.Rule, Why: e.Why, Hint: e.Hint}
+}
+
+// policy has a word for secrets and one for personal data.
 type policy struct{ secrets, personal string }
 
 const (
@@ -60,7 +75,7 @@ const (
 	pass   = "pass"
 )
 
-// policyOf reads the words of a contract. A word that is none refuses.
+// policyOf reads the words of a contract. An unknown word refuses.
 func policyOf(secrets, personal string) policy {
 	word := func(said, leave string) string {
 		switch said {
@@ -165,11 +180,11 @@ func newRefusal(places []string, kinds, more, why string) error {
 	}
 }
 
-// newFailure returns the refusal of what cannot be searched.
+// newFailure returns the refusal of an unsearchable document.
 func newFailure(place string, err error) error {
 	out := &holdfast.Error{
 		Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact", Err: err,
-		Why: "cannot search " + place, Hint: "nothing of it went on",
+		Why: "cannot search " + place, Hint: "nothing of it was passed on",
 	}
 	if e, ok := errors.AsType[*holdfast.Error](err); ok {
 		out.Rule, out.Why = e.Rule, place+": "+e.Why

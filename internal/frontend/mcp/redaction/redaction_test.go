@@ -73,7 +73,7 @@ func TestRequestRefusesSecretsByPlace(t *testing.T) {
 			t.Errorf("%s: %+v, want the place %s", in, e, place)
 		}
 		if n := s.Notice(); n != "" {
-			t.Errorf("%s: of a refused request it is told %q", in, n)
+			t.Errorf("%s: the notice of a refused request is %q", in, n)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestRequestKeepsWhatHasNoFinding(t *testing.T) {
 			t.Errorf("%s became %s, %v, %q", in, out, err, s.Notice())
 		}
 	}
-	// Beside a finding the rest keeps its bytes too.
+	// Next to a finding the rest keeps its bytes too.
 	s := newSearch(t, mcp.MethodCallTool, defaults)
 	out, err := s.Request("arguments", []byte(`{ "n" : 9223372036854775807 ,"to":"ann@example.com", "f":1.0 }`))
 	if want := `{ "n" : 9223372036854775807 ,"to":"[email]", "f":1.0 }`; err != nil || string(out) != want {
@@ -136,6 +136,28 @@ func TestRequestFollowsEachWord(t *testing.T) {
 	}
 }
 
+// TestIsCleanFollowsTheContract: a word of the protocol passes where a request with it would.
+func TestIsCleanFollowsTheContract(t *testing.T) {
+	off := holdfast.Redaction{Request: "off", Personal: "pass", Response: "off"}
+	for doc, clean := range map[string]bool{`"a=1"`: true, `"k=` + key + `"`: false, `"u=ann@example.com"`: false} {
+		if got := newSearch(t, mcp.MethodCallTool, defaults).IsClean([]byte(doc)); got != clean {
+			t.Errorf("%s: %t", doc, got)
+		}
+		if !newSearch(t, mcp.MethodCallTool, off).IsClean([]byte(doc)) {
+			t.Errorf("%s is searched by a contract that leaves everything", doc)
+		}
+	}
+}
+
+// TestDenialIsNeverAnAllow: each error of a search denies, of any type.
+func TestDenialIsNeverAnAllow(t *testing.T) {
+	for _, err := range []error{errors.New("x"), fmt.Errorf("y: %w", newFailure("z", nil)), newRefusal([]string{"a"}, "card", "", "")} {
+		if op := ToDenial(err); op.Verdict != holdfast.Deny || op.Why == "" || op.Rule == "" || op.Kind == "" {
+			t.Errorf("%v: %+v", err, op)
+		}
+	}
+}
+
 // TestRequestRefusesWhatCannotBeTold: without a place for a text nothing is masked.
 func TestRequestRefusesWhatCannotBeTold(t *testing.T) {
 	for _, method := range []string{mcp.MethodComplete, mcp.MethodSubscribe, "own/method"} {
@@ -171,11 +193,12 @@ func textOf(t *testing.T, raw []byte, path ...string) string {
 }
 
 // TestResultMasksAndTells: texts, structured content and resources are masked, the rest keeps its bytes, and one more
-// text says where.
+// text names the places.
 func TestResultMasksAndTells(t *testing.T) {
 	const in = `{"content":[{"type":"text","text":"mail ann@example.com\nkey ` + key + `"},` +
 		`{"type":"resource","resource":{"uri":"a:b","text":"` + literal + `"}}],` +
-		`"structuredContent":{"card":4111111111111111,"n":9223372036854775807,"to":["ann@example.com"]},"isError":false}`
+		`"structuredContent":{"card":4111111111111111,"n":9223372036854775807,"to":["ann@example.com"]},` +
+		`"isError":false}`
 	s := newSearch(t, mcp.MethodCallTool, defaults)
 	if _, err := s.Request("arguments", []byte(`{"cc":"ann@example.com"}`)); err != nil {
 		t.Fatal(err)
@@ -185,7 +208,8 @@ func TestResultMasksAndTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := Prefix + " masked=6; kinds=card,email,secret\nmasked before the server got it: arguments.cc\n" +
-		"masked in this answer: result.content[0].text, result.content[1].resource.text, result.structuredContent.card, " +
+		"masked in this answer: result.content[0].text, result.content[1].resource.text, " +
+		"result.structuredContent.card, " +
 		"result.structuredContent.to[0]\n" + notice
 	want := `{"_meta":{"dev.holdfast/redacted":"masked=6; kinds=card,email,secret"},"content":[` +
 		`{"type":"text","text":"mail [email]\nkey [secret]"},` +
@@ -195,7 +219,7 @@ func TestResultMasksAndTells(t *testing.T) {
 	if string(out) != want {
 		t.Errorf("%s\nnot\n%s", out, want)
 	}
-	// A kept result is found clean, and is not told of again.
+	// A kept result is clean, and gets no second notice.
 	again, err := s.Kept().Result(out)
 	if err != nil || string(again) != want {
 		t.Errorf("the kept result became %s, %v", again, err)
@@ -211,9 +235,11 @@ func TestResultMasksAndTells(t *testing.T) {
 func TestResultTellsInEachMethod(t *testing.T) {
 	for method, c := range map[string]struct{ in, out string }{
 		mcp.MethodReadResource: {`{"contents":[{"uri":"a:b","text":"ann@example.com"}]}`,
-			`"contents":[{"uri":"a:b","text":"[email]"},{"uri":"holdfast:redaction","mimeType":"text/plain","text":"[holdfast] masked=1`},
+			`"contents":[{"uri":"a:b","text":"[email]"},` +
+				`{"uri":"holdfast:redaction","mimeType":"text/plain","text":"[holdfast] masked=1`},
 		mcp.MethodGetPrompt: {`{"messages":[{"role":"user","content":{"type":"text","text":"ann@example.com"}}]}`,
-			`"content":{"type":"text","text":"[email]"}},{"role":"user","content":{"type":"text","text":"[holdfast] masked=1`},
+			`"content":{"type":"text","text":"[email]"}},` +
+				`{"role":"user","content":{"type":"text","text":"[holdfast] masked=1`},
 		mcp.MethodCallTool: {`{"structuredContent":{"a":"ann@example.com"}}`,
 			`"content":[{"type":"text","text":"[holdfast] masked=1`},
 	} {
@@ -253,7 +279,7 @@ func TestResultFollowsEachWord(t *testing.T) {
 	}
 }
 
-// TestResultPassesBinaryParts: their bytes stay, beside a finding too, and the record has their number.
+// TestResultPassesBinaryParts: their bytes stay, next to a finding too, and the record has their number.
 func TestResultPassesBinaryParts(t *testing.T) {
 	const data = "Z2hwXzE2QzdlNDJGMjkyYzY5MTJFNzcxMGM4MzgzNDdBZTE3OEI0YQ=="
 	const parts = `{"type":"image","data":"` + data + `","mimeType":"image/png"},{"data":"` + data +
@@ -358,7 +384,7 @@ func TestErrorMasksAndTells(t *testing.T) {
 	}
 }
 
-// TestQuestionsAndStatePass: a result that is not final goes on as it is, but for what a client sees of it as a result.
+// TestQuestionsAndStatePass: questions and the state of a result that is not final pass unchanged.
 func TestQuestionsAndStatePass(t *testing.T) {
 	const in = `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":` +
 		`{"message":"to ann@example.com?"}}},"requestState":"` + key + `"}`
@@ -370,7 +396,7 @@ func TestQuestionsAndStatePass(t *testing.T) {
 		t.Errorf("%s %v", out, err)
 	}
 	if _, err := s.Result([]byte(in[:len(in)-1] + `,"x":"` + key + `"}`)); err == nil {
-		t.Error("what nothing could tell of was masked")
+		t.Error("a value was masked without a notice")
 	}
 }
 
@@ -422,7 +448,8 @@ func TestPlacesAreBounded(t *testing.T) {
 
 // FuzzResult: a result stays JSON of the same types, or is withheld; a second search changes nothing.
 func FuzzResult(f *testing.F) {
-	f.Add(`{"content":[{"type":"text","text":"ann@example.com"},{"type":"image","data":"aa=="}],"structuredContent":{"card":4111111111111111}}`)
+	f.Add(`{"content":[{"type":"text","text":"ann@example.com"},{"type":"image","data":"aa=="}],` +
+		`"structuredContent":{"card":4111111111111111}}`)
 	f.Add(`{"contents":[{"uri":"a","blob":"x"}],"requestState":"` + key + `","inputRequests":{}}`)
 	f.Fuzz(func(t *testing.T, in string) {
 		if len(in) > 1<<16 || !json.Valid([]byte(in)) || in[0] != '{' {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
-// Bounds of what is told: places, bytes of a member's name, and bytes of a place.
+// Bounds of a notice: places, bytes of a member's name, and bytes of a place.
 const (
 	maxPlaces = 8
 	maxMember = 64

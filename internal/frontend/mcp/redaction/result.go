@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// Prefix begins every text by which a caller is told.
+// Prefix begins every text that tells a caller.
 const Prefix = "[holdfast]"
 
 // Names in the _meta of a result that is recorded; no client gets them.
@@ -34,7 +34,7 @@ func findList(method, text string) (name string, item []byte) {
 	return "", nil
 }
 
-// canTell reports whether the caller of a method can be told.
+// canTell reports whether a result of a method has room for a notice.
 func canTell(method string) bool {
 	name, _ := findList(method, "")
 	return name != ""
@@ -43,7 +43,7 @@ func canTell(method string) bool {
 // Notice returns the text about what was masked in the request, "" for nothing.
 func (s *Search) Notice() string { return s.buildText(report{}) }
 
-// buildText returns what the caller is told, "" for nothing.
+// buildText returns the notice for the caller, "" for nothing.
 func (s *Search) buildText(result report) string {
 	var all report
 	all.addReport(s.request)
@@ -189,7 +189,8 @@ func toWithheld(err error) error {
 	}
 	at := *e
 	at.Kind, at.Gate = holdfast.KindEvalFailure, holdfast.K8
-	at.Hint = "the call was made and what it did stands; by `redact:` of the contract a person decides what is shown"
+	at.Hint = "the call was made, and only its result is withheld; " +
+		"by `redact:` of the contract a person decides what is shown"
 	return &at
 }
 

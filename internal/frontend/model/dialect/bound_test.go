@@ -164,7 +164,8 @@ func TestAmendOnlyAppends(t *testing.T) {
 func TestBoundCountsReadDocuments(t *testing.T) {
 	document := `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}}`
 	ask := func(parts string) *Request {
-		r, err := Parse(Messages, []byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[`+parts+`]}]}`))
+		r, err := Parse(Messages, []byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[`+
+			parts+`]}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

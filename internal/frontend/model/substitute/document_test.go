@@ -31,20 +31,25 @@ func TestReplaceSearchesDocuments(t *testing.T) {
 		return `{"type":"document","source":{"type":"base64","media_type":"` + media + `","data":"` + data + `"}}`
 	}
 	for name, c := range map[string]struct{ part, refused, notInspected string }{
-		"a token":           {document("application/pdf", encodePDF("use "+githubToken)), "page 1 of the PDF in messages[0].content[0] holds a secret (secret.github)", ""},
-		"another type":      {document("image/png", encodePDF(githubToken)), "page 1 of the PDF", ""},
-		"registered":        {document("application/pdf", encodePDF(registered)), "secret.literal", ""},
-		"a word":            {document("application/pdf", encodePDF("password: swordfish")), "", ""},
-		"a password":        {document("application/pdf", encodePDF("password: Maple417!xq")), "secret.assignment", ""},
-		"personal":          {document("application/pdf", encodePDF("alice@corp-x.com, 4111 1111 1111 1111")), "", ""},
-		"text":              {document("text/csv", asText("a,b\nc,"+githubToken)), "the document in messages[0].content[0] holds", ""},
-		"harmless text":     {document("text/csv", asText("a,b\nc,d")), "", ""},
-		"another document":  {document("application/zip", asText("PK\x03\x04\x00\x00")), "", "a document that is no PDF"},
-		"no base64":         {document("application/pdf", "*"+githubToken), "the document in", ""},
-		"damaged":           {document("application/pdf", asText("%PDF-1.7 \x00")), "", "PDF: damaged"},
-		"at an address":     {`{"type":"document","source":{"type":"url","url":"https://a.example/a.pdf"}}`, "", ""},
-		"sound":             {`{"type":"input_audio","input_audio":{"format":"wav","data":"` + binary + `"}}`, "", "a picture or sound"},
-		"of a tool, nested": {`{"type":"tool_result","tool_use_id":"t","content":[` + document("application/pdf", encodePDF(githubToken)) + `]}`, "messages[0].content[0].content[0] holds", ""},
+		"a token": {document("application/pdf", encodePDF("use "+githubToken)),
+			"page 1 of the PDF in messages[0].content[0] holds a secret (secret.github)", ""},
+		"another type": {document("image/png", encodePDF(githubToken)), "page 1 of the PDF", ""},
+		"registered":   {document("application/pdf", encodePDF(registered)), "secret.literal", ""},
+		"a word":       {document("application/pdf", encodePDF("password: swordfish")), "", ""},
+		"a password": {document("application/pdf", encodePDF("password: Maple417!xq")),
+			"secret.assignment", ""},
+		"personal": {document("application/pdf", encodePDF("alice@corp-x.com, 4111 1111 1111 1111")), "", ""},
+		"text": {document("text/csv", asText("a,b\nc,"+githubToken)),
+			"the document in messages[0].content[0] holds", ""},
+		"harmless text": {document("text/csv", asText("a,b\nc,d")), "", ""},
+		"another document": {document("application/zip", asText("PK\x03\x04\x00\x00")),
+			"", "a document that is no PDF"},
+		"no base64":     {document("application/pdf", "*"+githubToken), "the document in", ""},
+		"damaged":       {document("application/pdf", asText("%PDF-1.7 \x00")), "", "PDF: damaged"},
+		"at an address": {`{"type":"document","source":{"type":"url","url":"https://a.example/a.pdf"}}`, "", ""},
+		"sound":         {`{"type":"input_audio","input_audio":{"format":"wav","data":"` + binary + `"}}`, "", "a picture or sound"},
+		"of a tool, nested": {`{"type":"tool_result","tool_use_id":"t","content":[` +
+			document("application/pdf", encodePDF(githubToken)) + `]}`, "messages[0].content[0].content[0] holds", ""},
 	} {
 		body := `{"messages":[{"role":"user","content":[` + c.part + `]}]}`
 		r, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, []byte(body), substitute.AllowBinaries)
