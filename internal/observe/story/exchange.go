@@ -46,11 +46,8 @@ func Exchange(e *ledger.Entry, part []byte) string {
 	if x.Received > 0 {
 		facts = append(facts, Count(x.Received, "byte", "bytes")+" received")
 	}
-	if p := x.Placeholders; p != nil && p.Replaced > 0 {
+	if p := x.Placeholders; p != nil {
 		facts = append(facts, DescribePlaceholders(p))
-	}
-	if p := x.Placeholders; p != nil && p.Uninspected > 0 {
-		facts = append(facts, Count(int64(p.Uninspected), "part", "parts")+" not inspected")
 	}
 	if m := x.Masked; m != nil {
 		facts = append(facts, Count(int64(m.Request+m.Answer), "value", "values")+" masked")
@@ -71,18 +68,21 @@ func Exchange(e *ledger.Entry, part []byte) string {
 // DescribePlaceholders describes what was replaced in requests to models and restored in their answers: "3 values
 // replaced by placeholders (card, email), 2 restored, 1 altered by the model".
 func DescribePlaceholders(p *holdfast.Placeholders) string {
-	text := Count(int64(p.Replaced), "value", "values") + " replaced by placeholders"
-	if len(p.Kinds) > 0 {
-		text += " (" + strings.Join(p.Kinds, ", ") + ")"
+	var facts []string
+	if p.Replaced+p.Restored+p.Altered > 0 {
+		facts = append(facts, Count(int64(p.Replaced), "value", "values")+" replaced by placeholders")
+		if len(p.Kinds) > 0 {
+			facts[0] += " (" + strings.Join(p.Kinds, ", ") + ")"
+		}
+		facts = append(facts, strconv.Itoa(p.Restored)+" restored")
 	}
-	text += ", " + strconv.Itoa(p.Restored) + " restored"
 	if p.Altered > 0 {
-		text += ", " + strconv.Itoa(p.Altered) + " altered by the model"
+		facts = append(facts, strconv.Itoa(p.Altered)+" altered by the model")
 	}
 	if p.Uninspected > 0 {
-		text += ", " + Count(int64(p.Uninspected), "part", "parts") + " not inspected"
+		facts = append(facts, Count(int64(p.Uninspected), "part", "parts")+" not inspected")
 	}
-	return text
+	return strings.Join(facts, ", ")
 }
 
 // Exchanged is the exchange that an entry's erasable part tells of: the members of
