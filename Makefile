@@ -136,6 +136,7 @@ internal/frontend/mcp/router          four times the time with the detector: wha
 internal/frontend/mcp/service         shares states and keepers behind locks; its tests are those of the daemon (RACE_PART), all of it in make endure-daemon
 internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/feature/modelvalue           no state between its calls; the tests of the proxy and of mapping use it
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
 internal/kernel/flight                one lock around the flights; the tests of internal/kernel run it, of which RACE_PART has some
@@ -238,7 +239,7 @@ ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
-ENDURE_bench = . ./sandbox ./peers
+ENDURE_bench = . ./sandbox ./peers ./redaction
 RACE_WHOLE_egress = ./internal/frontend/egress
 RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
@@ -311,7 +312,7 @@ tools                            none
 endef
 
 bench:
-	for name in kernel gateway egress halt llm page redact rules sandbox snapshot; do $(GO) run -C bench . $$name || exit 1; done
+	for name in kernel gateway egress halt llm page redact redaction rules sandbox snapshot; do $(GO) run -C bench . $$name || exit 1; done
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./peers
 
 clean:

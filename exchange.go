@@ -27,6 +27,16 @@ type Exchange struct {
 	Opaque bool `json:"opaque,omitempty"`
 	// Placeholders are what was replaced in a request to a model; nil for nothing.
 	Placeholders *Placeholders `json:"placeholders,omitempty"`
+	// Masked is what was masked in the request and in its answer; nil for nothing.
+	Masked *Masked `json:"masked,omitempty"`
+}
+
+// Masked counts the values of a request and of its answer that were masked.
+type Masked struct {
+	Request int `json:"request,omitempty"`
+	Answer  int `json:"answer,omitempty"`
+	// Kinds are their kinds, sorted: those of Placeholders.
+	Kinds []string `json:"kinds,omitempty"`
 }
 
 // Placeholders count the values of a request to a model that were replaced by placeholders, and those that

@@ -76,6 +76,7 @@ var sideways = map[[2]string]string{
 	{"internal/feature", "internal/feature/exceed"}:   "the list of the features",
 	{"internal/feature", "internal/feature/goal"}:     "the list of the features",
 	{"internal/feature", "internal/feature/judge"}:    "the list of the features",
+	{"internal/feature", "internal/feature/modelvalue"}: "the list of the features",
 	{"internal/feature", "internal/feature/respond"}:  "the list of the features",
 	{"internal/feature", "internal/feature/spend"}:    "the list of the features",
 	{"internal/feature", "internal/feature/subagent"}: "the list of the features",

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/llm"
 	"github.com/holdfast-dev/holdfast/bench/page"
 	"github.com/holdfast-dev/holdfast/bench/redact"
+	"github.com/holdfast-dev/holdfast/bench/redaction"
 	"github.com/holdfast-dev/holdfast/bench/rules"
 	"github.com/holdfast-dev/holdfast/bench/sandbox"
 	"github.com/holdfast-dev/holdfast/bench/snapshot"
@@ -38,7 +39,7 @@ func main() {
 func listSubjects() []*measure.Subject {
 	return []*measure.Subject{
 		kernel.Subject(), gateway.Subject(), egress.Subject(), halt.Subject(), llm.Subject(), page.Subject(),
-		redact.Subject(), rules.Subject(), sandbox.Subject(), snapshot.Subject(),
+		redact.Subject(), redaction.Subject(), rules.Subject(), sandbox.Subject(), snapshot.Subject(),
 	}
 }
 

@@ -1,20 +1,27 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
+	"github.com/holdfast-dev/holdfast/internal/feature/modelvalue"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/listener"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
 // newEgress returns the proxy of this state, which listens nowhere yet. Placeholders of models are derived under
-// mappingKey.
-func (d *Daemon) newEgress(mappingKey []byte) *service.Service {
+// mappingKey, and their values sealed with seal.
+func (d *Daemon) newEgress(mappingKey []byte, seal kernel.Sealer) *service.Service {
+	d.mappings = mapping.NewSessions(mappingKey, time.Now)
+	d.values = modelvalue.New(seal, d.mappings.Forget)
+	d.mappings.UseKeeper(d.values)
 	return service.New(service.Options{
 		Dir: d.Paths.Dir, Kernel: func() service.Kernel { return d.Kernel }, Store: d.store,
 		Table: func() *domain.Table { return d.snapshot().Domains },
@@ -22,7 +29,7 @@ func (d *Daemon) newEgress(mappingKey []byte) *service.Service {
 			return d.mint(id, localTTL)
 		},
 		Tokens: d.tokens, Guest: d.modelGuest, Engine: d.engine, Secrets: d.secrets, Log: d.log,
-		MappingKey: mappingKey,
+		Mappings: d.mappings,
 	})
 }
 
@@ -38,6 +45,14 @@ func (d *Daemon) listenEgress(linger bool) error {
 		return listener.NewError(taken.Address, taken.Err)
 	}
 	return err
+}
+
+// eraseValues erases the values behind placeholders whose day is over.
+func (d *Daemon) eraseValues() {
+	d.mappings.Sweep()
+	if err := d.values.Sweep(context.Background()); err != nil {
+		d.log.Error("values behind placeholders were not erased", "err", err)
+	}
 }
 
 // closeEgress closes the proxy, if Open came as far as to make it.

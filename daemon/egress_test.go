@@ -499,7 +499,7 @@ func TestEgress_Daemon_brokenAuthority(t *testing.T) {
 		if err := os.WriteFile(cert, bad, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s := d.newEgress(nil)
+		s := d.newEgress(nil, nil)
 		if _, err := s.Terms(); err == nil || !strings.Contains(err.Error(), "authority") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/exceed"
 	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
+	"github.com/holdfast-dev/holdfast/internal/feature/modelvalue"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
@@ -51,6 +52,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/detector"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/store/statedir"
@@ -121,6 +123,8 @@ type Daemon struct {
 	clients      clients
 	sandboxes    *tiers.Set
 	egress       *service.Service
+	mappings     *mapping.Sessions
+	values       *modelvalue.Values
 	snapshots    *versions.Service
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
@@ -244,7 +248,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	if err != nil {
 		return err
 	}
-	d.egress = d.newEgress(mappings)
+	d.egress = d.newEgress(mappings, seal)
 	d.sandboxes = tiers.New(tiers.Options{
 		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
 	})
@@ -316,7 +320,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Records: d.texts, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
-		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(),
+		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: append(feature.All(), d.values.Feature),
 		CounterRaiser: &d.raiser, Eraser: &d.eraser, Catalog: d.tools, Lineage: subagent.New(d.engine),
 	}
 }
@@ -416,6 +420,7 @@ func (d *Daemon) recover() error {
 		return err
 	}
 	d.eraseOld()
+	d.eraseValues()
 	if r.Closed > 0 {
 		d.log.Warn("crossings were left open by a crash; their outcome is recorded as unknown", "count", r.Closed)
 	}

@@ -76,13 +76,13 @@ func releaseProgram() error {
 	return nil
 }
 
-// mapping is a range of addresses.
-type mapping struct{ from, to uintptr }
+// memoryRange is a range of addresses.
+type memoryRange struct{ from, to uintptr }
 
 // readCleanMappings reads /proc/self/smaps and returns the mappings of a file that cannot
 // be written to and whose pages are all those of the file.
-func readCleanMappings(smaps io.Reader, file string) (clean []mapping, err error) {
-	var last mapping
+func readCleanMappings(smaps io.Reader, file string) (clean []memoryRange, err error) {
+	var last memoryRange
 	ours := false // last is a mapping of the file that cannot be written to
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
@@ -100,16 +100,16 @@ func readCleanMappings(smaps io.Reader, file string) (clean []mapping, err error
 
 // parseReadOnlyMapping returns the addresses of a line that begins a mapping, if that is
 // one of the file which cannot be written to.
-func parseReadOnlyMapping(line, file string) (m mapping, ok bool) {
+func parseReadOnlyMapping(line, file string) (m memoryRange, ok bool) {
 	f := strings.SplitN(line, " ", 6)
 	if len(f) < 6 || strings.TrimLeft(f[5], " ") != file || f[1] != "r--p" && f[1] != "r-xp" {
-		return mapping{}, false
+		return memoryRange{}, false
 	}
 	start, end, _ := strings.Cut(f[0], "-")
 	first, err := strconv.ParseUint(start, 16, 64)
 	if err != nil {
-		return mapping{}, false
+		return memoryRange{}, false
 	}
 	last, err := strconv.ParseUint(end, 16, 64)
-	return mapping{uintptr(first), uintptr(last)}, err == nil && first < last
+	return memoryRange{uintptr(first), uintptr(last)}, err == nil && first < last
 }

@@ -39,7 +39,7 @@ Anonymous:             0 kB
 03c00000-03d00000 r--p 03700000 fe:01 123      /bin/holdfast
 `
 	got, err := readCleanMappings(strings.NewReader(smaps), "/bin/holdfast")
-	if err != nil || len(got) != 1 || got[0] != (mapping{0x400000, 0x2a00000}) {
+	if err != nil || len(got) != 1 || got[0] != (memoryRange{0x400000, 0x2a00000}) {
 		t.Errorf("%x, %v", got, err)
 	}
 }

@@ -195,6 +195,7 @@ func (d *Daemon) sweep(ctx context.Context) {
 			d.log.Error("the sweep failed", "err", err)
 		}
 		d.eraseOld()
+		d.eraseValues()
 	})
 }
 

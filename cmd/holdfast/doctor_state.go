@@ -51,7 +51,11 @@ func (a *app) seeConfig(daemon.Paths) finding {
 	if path == "" {
 		return okay("none, the safe defaults govern")
 	}
-	return okay("%s loads, and only you can change it", path)
+	note := ""
+	if rows := l.Config.Egress.ListDefaultRequests(); len(rows) > 0 {
+		note = "; without redact: request: a request with a secret is refused: " + strings.Join(rows, ", ")
+	}
+	return okay("%s loads, and only you can change it%s", path, note)
 }
 
 func (a *app) seeLatch(p daemon.Paths) finding {

@@ -144,5 +144,17 @@ func lookedInto(ans *api.EgressAnswer) string {
 	}
 	word := map[string]string{"mask": "redacted", "refuse": "refused where something is found", "off": "NOT redacted",
 		"placeholder": "sent with placeholders", "restore": "restored"}
-	return fmt.Sprintf("yes; the request is %s, the answer %s", word[or(ans.Request, "mask")], word[or(ans.Response, "mask")])
+	text := fmt.Sprintf("yes; the request is %s, the answer %s", word[or(ans.Request, "mask")], word[or(ans.Response, "mask")])
+	if ans.Request == "refuse" {
+		text = fmt.Sprintf("yes; a request with a secret is refused, the answer is %s", word[or(ans.Response, "mask")])
+	}
+	switch ans.Personal {
+	case "mask":
+		text += "; personal data is masked"
+	case "refuse":
+		text += "; personal data is refused"
+	case "pass":
+		text += "; personal data is NOT redacted"
+	}
+	return text
 }

@@ -50,7 +50,7 @@ type DomainConfig struct {
 	MaxRequest       Size            `yaml:"max_request" doc:"a request's body at most, decoded, such as 512KB; 10MB if absent, 32MB of type llm"`
 	MaxResponse      Size            `yaml:"max_response" doc:"an answer's body at most, decoded; 100MB if absent"`
 	Inspect          string          `yaml:"inspect" enum:"terminate,opaque" doc:"terminate: what goes through is read, redacted and judged; opaque: nothing of it is seen; terminate if absent"`
-	Binary           string          `yaml:"binary" enum:"refuse,allow,unsearched" doc:"allow: bodies that cannot be looked into pass, hashed and capped, and in requests to models pictures, sound and documents, of which PDFs are searched for secrets; unsearched: these are not searched; refuse if absent, but for such parts at the hosts of known providers"`
+	Binary           string          `yaml:"binary" enum:"refuse,allow,unsearched" doc:"allow: bodies that cannot be looked into pass, hashed and capped, and in requests to models pictures, sound and documents, of which PDFs are searched for secrets; unsearched: these are not searched; refuse if absent, except such parts at the hosts of known providers"`
 	WebSocket        bool            `yaml:"websocket" doc:"the upgrade to WebSocket is allowed"`
 	Redact           RedactionConfig `yaml:"redact" doc:"what happens to secrets and personal data"`
 	Addresses        []string        `yaml:"addresses" doc:"dialled instead of what DNS says: the only way to a private address"`
@@ -79,8 +79,9 @@ type ModelsConfig struct {
 // RedactionConfig is what happens to secrets and personal data in each
 // direction.
 type RedactionConfig struct {
-	Request  string   `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"placeholder: replace it in the texts of a request to a model, and restore it in the answer; mask: redact it; refuse the request; or off; placeholder in a row of type llm, else mask, if absent"`
-	Response string   `yaml:"response" enum:"restore,mask,refuse,off" doc:"restore: restore placeholders, and change nothing else; mask: redact it; refuse the answer; or off; restore where requests have placeholders, else mask, if absent"`
+	Request  string   `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"a secret in a request. placeholder: replace it and personal data in the texts of a request to a model, and restore them in the answer; mask: replace it with a mask; refuse the request; off: look for nothing; placeholder in a row of type llm, else refuse, if absent"`
+	Response string   `yaml:"response" enum:"restore,mask,refuse,off" doc:"a secret in an answer. restore: restore placeholders, and change nothing else; mask: replace it with a mask; refuse the answer; off: look for nothing; restore where requests have placeholders, else mask, if absent"`
+	Personal string   `yaml:"personal" enum:"mask,refuse,pass" doc:"personal data in both directions, where they mask or refuse secrets. mask: replace it with a mask; refuse the message; pass: let it through; mask if absent"`
 	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect"`
 	At       string   `yaml:"-"`
 }
@@ -269,13 +270,25 @@ func (c *EgressConfig) table() (*domain.Table, error) {
 	return domain.NewTable(rows)
 }
 
+// ListDefaultRequests returns the rows, not of models, that do not say what happens to a secret in a request.
+func (c *EgressConfig) ListDefaultRequests() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(c.Domains)) {
+		d := c.Domains[name]
+		if d.Redact.Request == "" && d.Type != domain.LLM && domain.Inspect(d.Inspect) != domain.Opaque {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // row is the row as the proxy knows it.
 func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
 		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow" || c.Binary == "unsearched", Parts: domain.Parts(c.Binary),
-		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
-		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte),
-		Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At}
+		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response),
+		Personal: domain.Redaction(c.Redact.Personal), Roots: c.Roots,
+		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At}
 	if m := c.Models; m != nil {
 		d.Models = domain.Models{Provider: m.Provider, MaxOutput: m.MaxOutput, Window: m.Window, ServerCalls: m.ServerCalls,
 			Dearer: m.OtherPrices == "allow", Unmetered: m.Unmetered == "allow", Answers: domain.Answers(m.Answers)}

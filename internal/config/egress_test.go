@@ -114,6 +114,7 @@ egress:
       risk: HIGH
     mail.example.com: {agent_credentials: pass, plain_http: true, redact: {response: off}}
     opaque.example.com: {inspect: opaque}
+    unsearched.example.com: {type: llm, binary: unsearched}
 `, "ca.pem", ca, "key", "of-the-service\n")
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +130,8 @@ egress:
 	if c := d.Credential; c == nil || c.Header != "x-api-key" || c.Prefix != "Key " || !strings.HasPrefix(c.Source, "file:/") {
 		t.Errorf("%+v", d.Credential)
 	}
-	if !rows[1].AgentCredentials || !rows[1].Plain || rows[2].Inspect != domain.Opaque {
-		t.Errorf("%+v %+v", rows[1], rows[2])
+	if !rows[1].AgentCredentials || !rows[1].Plain || rows[2].Inspect != domain.Opaque || rows[3].Parts != domain.UnsearchedParts {
+		t.Errorf("%+v %+v %+v", rows[1], rows[2], rows[3])
 	}
 	// Whoever signs a host's certificate governs: it is part of the policy.
 	if len(l.Files) != 2 || filepath.Base(l.Files[1]) != "ca.pem" {
@@ -138,7 +139,8 @@ egress:
 	}
 	said := strings.Join(l.Policy.Weakened, "\n")
 	for _, want := range []string{"*.example.com takes bodies", "mail.example.com answers without its responses being redacted", "mail.example.com may be reached without TLS",
-		"mail.example.com is sent the agent's own credentials", "opaque.example.com is an opaque tunnel"} {
+		"mail.example.com is sent the agent's own credentials", "opaque.example.com is an opaque tunnel",
+		"unsearched.example.com is sent documents that are not searched for secrets"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing says %q:\n%s", want, said)
 		}

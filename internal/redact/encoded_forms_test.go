@@ -90,3 +90,53 @@ func TestRegisteredSecretsAreFoundInBase32(t *testing.T) {
 		}
 	}
 }
+
+// A run of base64 is masked without the words of the path that it is in: the host of a URL
+// stays one.
+func TestEncodedFindingLeavesItsPath(t *testing.T) {
+	e := newEngine(t)
+	code := base64.RawURLEncoding.EncodeToString([]byte(ghp))
+	for _, text := range []string{"https://h.test/§", "https://h.test/§==", "https://h.test/v1/items/§/info",
+		"https://h.test/v1?x=§", "/srv/data/§/x.txt", "../keys/§"} {
+		doc := []byte(`{"a":"` + strings.ReplaceAll(text, "§", code) + `"}`)
+		want := `{"a":"` + strings.TrimSuffix(strings.ReplaceAll(text, "§", "[secret redacted]"), "==") + `"}`
+		if r, err := e.JSON(doc); err != nil || string(r.Out) != want {
+			t.Errorf("JSON(%s) = %s, %v, want %s", doc, r.Out, err, want)
+		}
+	}
+}
+
+// The first line of a key that is only named is kept in base64 as it is in text.
+func TestNamedArmourInBase64Stays(t *testing.T) {
+	e := newEngine(t)
+	for _, kind := range []string{"RSA PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"} {
+		for _, end := range []string{"", "\n", "\r\n"} {
+			text := base64.StdEncoding.EncodeToString([]byte("-----BEGIN " + kind + "-----" + end))
+			if r := e.Text([]byte("x: " + text + "\n")); r.Found() {
+				t.Errorf("Text of %s%q = %s", kind, end, r.Out)
+			}
+			body := base64.StdEncoding.EncodeToString([]byte("-----BEGIN " + kind + "-----\n" + keyLine))
+			if r := e.Text([]byte("x: " + body + "\n")); !r.Found() {
+				t.Errorf("Text keeps the base64 of a key: %s", r.Out)
+			}
+		}
+	}
+}
+
+// Examples behind a scheme stay; in a header the same word is masked.
+func TestExamplesOfBearerStay(t *testing.T) {
+	e := newEngine(t)
+	for _, v := range []string{"YOUR_TOKEN", "YOUR_ACCESS_TOKEN_GOES_HERE", "abc123", "xyz789token", "eyJhbGciOi...",
+		"access_token"} {
+		text := `{"description":"The token to send, for example 'Bearer ` + v + `'"}`
+		if r := e.Text([]byte(text)); r.Found() {
+			t.Errorf("Text(%s) = %s", text, r.Out)
+		}
+	}
+	for _, text := range []string{"Authorization: Bearer abc.def", "Bearer q8ZtB2mWc0LrYv7n",
+		"header = 'Authorization: Bearer xyz789token'"} {
+		if r := e.Text([]byte(text)); !r.Found() {
+			t.Errorf("Text keeps %s", text)
+		}
+	}
+}

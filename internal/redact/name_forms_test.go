@@ -135,3 +135,45 @@ func TestSettingsAndLinesAreTold(t *testing.T) {
 		}
 	}
 }
+
+// A value that only stands for one is kept: what tests and guides write, labels in other
+// languages, one sign again and again; a value of the same name beside it is masked.
+func TestValuesOfExamplesStay(t *testing.T) {
+	e := newEngine(t)
+	for _, v := range []string{"test", "dummy", "foobar", "some-password", "test-access-token", "put-your-key-here",
+		"12345678", "yyyyyyyy", "Пароль", "Új jelszó", "現在輸入的密碼不正確。", "Mot de passe non validé."} {
+		for _, form := range []string{`{"password": "§"}`, `password = "§"`, `client_secret: '§'`} {
+			if r := e.Text([]byte(strings.ReplaceAll(form, "§", v))); r.Found() {
+				t.Errorf("Text(%s of %s) = %s", form, v, r.Out)
+			}
+		}
+	}
+	for _, url := range []string{"mysql://user:pass@h.example/db", "https://username:password@h.example", "http://a:test@h.example"} {
+		if r := e.Text([]byte(url)); r.Found() {
+			t.Errorf("Text(%s) = %s", url, r.Out)
+		}
+	}
+	for _, text := range []string{`{"password": "Tést417!"}`, `password = "test-Maple417"`, "mysql://user:Maple417@h.example/db"} {
+		if r := e.Text([]byte(text)); !r.Found() {
+			t.Errorf("Text keeps %s", text)
+		}
+	}
+}
+
+// Keys of a service: one word before "key", within braces, with a dot.
+func TestKeysOfServicesAreMasked(t *testing.T) {
+	e := newEngine(t)
+	for _, text := range []string{"[DEBUG] Using Key=§", "ollama key = §", "twitchy_key: §", "<secret>{AQAAABAA §}</secret>",
+		"<secret>{twitchy AQAAABAA §}</secret>"} {
+		for _, v := range []string{"wdvnousa87acfxp9ioasrea4tbeasrfa", "e56714bd7c1146e4b4801244bc2bc67a.3GAswjZGZ5YY6Qdg"} {
+			if r := e.Text([]byte(strings.ReplaceAll(text, "§", v))); strings.Contains(string(r.Out), v) {
+				t.Errorf("Text keeps %s", r.Out)
+			}
+		}
+	}
+	for _, text := range []string{"the primary key = e56714bd7c1146e4b4801244bc2bc67a", "<secret>{name2}</secret>"} {
+		if r := e.Text([]byte(text)); r.Found() {
+			t.Errorf("Text(%s) = %s", text, r.Out)
+		}
+	}
+}

@@ -28,6 +28,9 @@ type Figure struct {
 	// Things are what there was before and after, by name.
 	Things map[string]BeforeAfter `json:"things,omitempty"`
 
+	// Halves are the counts of a set that has an unused and a used half.
+	Halves *Halves `json:"halves,omitempty"`
+
 	Binding bool `json:"-"` // the command fails where the target is missed
 }
 

@@ -24,6 +24,8 @@ type Subject struct {
 	Measurements []Measurement
 	// AddFlags adds flags of its own; nil is none.
 	AddFlags func(*flag.FlagSet)
+	// Draw prints the figures; nil is the common table.
+	Draw func(io.Writer, []Figure) error
 	// CheckFlags looks at them after they were read; nil is nothing.
 	CheckFlags func() error
 }
@@ -128,7 +130,11 @@ func (s *Subject) Execute(ctx context.Context, args []string, out, errOut io.Wri
 		e.SetIndent("", "  ")
 		err = e.Encode(all)
 	} else {
-		err = drawTable(out, all)
+		draw := s.Draw
+		if draw == nil {
+			draw = drawTable
+		}
+		err = draw(out, all)
 	}
 	return errors.Join(err, findMissed(all))
 }

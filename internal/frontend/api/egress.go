@@ -41,11 +41,12 @@ type EgressAnswer struct {
 	Source string `json:"source,omitempty"`
 	Type   string `json:"type,omitempty"`
 	// Risk, and what would be looked at: terminate or opaque, and mask, refuse
-	// or off in each direction.
+	// or off for secrets in each direction; mask, refuse or pass for personal data.
 	Risk     holdfast.Risk `json:"risk"`
 	Inspect  string        `json:"inspect,omitempty"`
 	Request  string        `json:"redact_request,omitempty"`
 	Response string        `json:"redact_response,omitempty"`
+	Personal string        `json:"redact_personal,omitempty"`
 	// Credential is of a row that has one.
 	Credential *EgressCredential `json:"credential,omitempty"`
 	Rates      []EgressRoom      `json:"rates,omitempty"`

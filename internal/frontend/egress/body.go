@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -46,7 +47,7 @@ func (p *Proxy) maskBody(b *body, d *domain.Domain) *holdfast.Error {
 	if d.Request != domain.Off && len(b.raw) > 0 {
 		c, failed := p.out.cleaners.Open(d)
 		if failed == nil {
-			b.raw, b.findings, failed = p.out.cleaners.CleanBody(c, d, d.Request, b.contentType, b.raw, b.share)
+			b.raw, b.findings, failed = p.out.cleaners.CleanBody(c, cleaner.RequestRules(d), b.contentType, b.raw, b.share)
 		}
 		if most := maxRequest(d); failed == nil && int64(len(b.raw)) > most {
 			failed = coding.NewSizeError("redacted request", most)

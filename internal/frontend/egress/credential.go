@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -26,7 +27,9 @@ func (p *Proxy) outgoing(d *domain.Domain, h http.Header) (http.Header, []redact
 	if d.Request != domain.Off {
 		c, err := p.out.cleaners.Open(d)
 		if err == nil {
-			out, found, err = p.out.cleaners.CleanHeader(c, d, d.Request, out)
+			rules := cleaner.RequestRules(d)
+			dropReferer(c, rules, out)
+			out, found, err = p.out.cleaners.CleanHeader(c, rules, out)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -36,6 +39,15 @@ func (p *Proxy) outgoing(d *domain.Domain, h http.Header) (http.Header, []redact
 		out[name] = values
 	}
 	return out, found, nil
+}
+
+// dropReferer leaves out where the request was found, if the row refuses what is found there: no answer needs it.
+func dropReferer(c cleaner.Cleaner, rules cleaner.Rules, h http.Header) {
+	if values := h["Referer"]; len(values) > 0 {
+		if _, found := c.Header(http.Header{"Referer": values}); len(rules.ListRefused(found)) > 0 {
+			delete(h, "Referer")
+		}
+	}
 }
 
 // credential adds the tenant's credential for d, if it names one, to the header

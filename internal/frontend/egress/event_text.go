@@ -2,15 +2,15 @@ package egress
 
 import (
 	"bytes"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"

@@ -2,16 +2,14 @@ package egress
 
 import (
 	"context"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
-	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
-	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"io"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -34,11 +32,6 @@ const (
 // second half is.
 func (a *answer) events(ctx context.Context, in io.Reader, f frames.Frame) error {
 	a.flush = true
-	if a.mode == domain.Restore {
-		if told := a.model.mapped.buildHeader(); told != "" {
-			a.header[refusal.HeaderRedacted] = []string{told}
-		}
-	}
 	e := &events{a: a, frame: f, places: map[string]*place{}, tails: map[string][][]byte{}}
 	if w, ok := a.w.(*patientWriter); ok {
 		w.takeOver()
@@ -300,17 +293,18 @@ func (e *events) release(all bool) error {
 
 // refused is the error of a domain that takes no answer with a finding.
 func (e *events) refused() error {
-	if e.a.mode != domain.Refuse {
+	rules := e.a.rules()
+	if rules.Secrets != domain.Refuse && e.a.d.Personal != domain.Refuse {
 		return nil
 	}
 	list := e.a.got.findings
 	for _, p := range e.places {
 		list = append(list[:len(list):len(list)], p.Stream().Findings()...)
 	}
-	if len(list) == 0 {
+	if list = rules.ListRefused(list); len(list) == 0 {
 		return nil
 	}
-	return cleaner.RefuseFound(e.a.d, "the answer", list)
+	return rules.Refuse("the answer", list)
 }
 
 // flushNow sends the header, so that a client knows that the stream is open.

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // exchange is one request on its way. It is judged, redacted and put together
@@ -39,8 +40,9 @@ type exchange struct {
 	model   *model             // nil where none is asked
 	sub     *holdfast.SubAgent // who asks a model within the agent; nil where nobody says
 	header  http.Header        // as it goes out, without the credential
+	masked  []redact.Finding   // what was masked in it
 	denials []holdfast.Opinion
-	shown   string // path and query of what the door refuses, redacted
+	shown   string // path and query for people, redacted: of what the door refuses, and of signed URLs
 
 	// The act's, which the handler reads when acted is closed.
 	begun  atomic.Bool
@@ -124,7 +126,7 @@ func (x *exchange) prepare() *holdfast.Error {
 	x.body = b
 	start = time.Now()
 	defer func() { x.p.counters.Observe(counters.Redact, time.Since(start)) }()
-	n, err := x.redactTarget()
+	masked, err := x.redactTarget()
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,11 @@ func (x *exchange) prepare() *holdfast.Error {
 	}
 	x.header = header
 	x.took.redact = time.Since(begun)
-	x.p.counters.MaskedOut.Add(int64(n + len(found) + len(b.findings)))
+	x.masked = append(masked, found...)
+	x.p.counters.MaskedOut.Add(int64(len(x.masked) + len(b.findings)))
+	if x.model == nil || x.model.mapped == nil {
+		x.masked = append(x.masked, b.findings...)
+	}
 	return nil
 }
 
@@ -169,20 +175,32 @@ func (x *exchange) readBody() (*body, *holdfast.Error) {
 	return b, err
 }
 
-// redactTarget redacts path and query as d asks. What was masked must still be
-// allowed.
-func (x *exchange) redactTarget() (int, *holdfast.Error) {
-	target, n, err := x.p.out.cleaners.CleanTarget(x.domain, x.ask)
-	if err != nil || n == 0 {
-		return 0, err
+// redactTarget redacts path and query as the row says, and returns what was masked. What was masked must still be
+// allowed. A signed URL to which a host redirected this caller is sent as it is.
+func (x *exchange) redactTarget() ([]redact.Finding, *holdfast.Error) {
+	if x.domain.Request == domain.Off {
+		return nil, nil
+	}
+	c, err := x.p.out.cleaners.Open(x.domain)
+	if err != nil {
+		return nil, err
+	}
+	granted := (x.ask.Method == http.MethodGet || x.ask.Method == http.MethodHead) &&
+		x.own.redirects.Has(x.ask.Origin.String()+x.ask.Target, x.p.now())
+	target, found, err := x.p.out.cleaners.CleanTarget(c, cleaner.RequestRules(x.domain), x.ask, granted)
+	if granted {
+		x.shown = x.p.shownTarget(x.domain, x.ask)
+	}
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
 	was := x.ask.Target
 	x.ask.Target = target
 	if d, err := x.p.table().Decide(x.ask); err != nil || d != x.domain {
 		x.ask.Target = was
-		return 0, cleaner.NewTargetError()
+		return nil, cleaner.NewTargetError()
 	}
-	return n, nil
+	return found, nil
 }
 
 // cross makes the crossing. It returns when the client has all that it gets, the
@@ -277,6 +295,11 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	x.took.gates = time.Since(x.asked)
 	x.p.counters.Observe(counters.Cross, x.took.gates)
 	x.broken = true
+	defer func() { // the client need not wait for it
+		if err := x.model.saveValues(ctx); err != nil {
+			x.p.log.Error("values behind placeholders were not kept", "err", err)
+		}
+	}()
 	defer func() {
 		x.stop()
 		if x.client != nil {
@@ -286,6 +309,9 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 		}
 		close(x.acted)
 	}()
+	if err := x.model.saveValues(ctx); err != nil {
+		return out, cleaner.AsRedactionError(errors.Join(err, holdfast.ErrNotStarted))
+	}
 	up, err := x.upstream(ctx)
 	if err != nil {
 		return out, err
@@ -341,7 +367,7 @@ func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.
 	var err error
 	ctx = upstream.WithPool(ctx, x.pool())
 	if x.ask.Upgrade != "" {
-		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin)
+		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin, x.masked)
 	} else {
 		var resp *http.Response
 		if resp, err = x.p.out.upstreams.Send(ctx, x.domain, x.ask.Origin, up); err != nil {
@@ -349,7 +375,7 @@ func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.
 		}
 		answered := time.Now()
 		x.took.answer, start = answered.Sub(start), answered
-		x.answer, err = x.p.relay(ctx, w, x.domain, resp, x.model)
+		x.answer, err = x.p.relay(ctx, w, x.domain, resp, x.model, x.masked)
 	}
 	x.p.counters.Observe(counters.Stream, time.Since(start))
 	return err

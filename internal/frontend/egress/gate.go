@@ -33,7 +33,7 @@ func (x *exchange) gated() bool {
 // watch lets the rules judge what the model calls while its answer comes.
 func (x *exchange) watch(ctx context.Context) {
 	x.model.judge = func(status int) error {
-		r := result{Exchange: x.told(), Model: x.modelAnswer(x.masked)}
+		r := result{Exchange: x.told(), Model: x.modelAnswer(x.maskText)}
 		r.Status = status
 		body, err := json.Marshal(r)
 		if err != nil {

@@ -3,12 +3,12 @@ package egress
 import (
 	"crypto/sha256"
 	"errors"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -58,6 +58,9 @@ func (x *exchange) readModel() *holdfast.Error {
 		return asLetter(err)
 	}
 	limits := limitsOf(d, req, x.r.Header)
+	if mapped != nil {
+		limits.Documents = mapped.documents
+	}
 	bound, err := req.Bound(limits)
 	if err != nil {
 		return asLetter(err)

@@ -205,7 +205,7 @@ func (x *outside) pass(w http.ResponseWriter, r *http.Request, d *domain.Domain,
 		if err := x.p.credential(r.Context(), d, up.Header); err != nil {
 			return relayed{}, err
 		}
-		return x.p.webSocket(r.Context(), w, r, up, d, o)
+		return x.p.webSocket(r.Context(), w, r, up, d, o, nil)
 	}
 	b, failed := x.p.readBody(r.Context(), d, r)
 	if failed != nil {
@@ -222,7 +222,7 @@ func (x *outside) pass(w http.ResponseWriter, r *http.Request, d *domain.Domain,
 	if err != nil {
 		return relayed{}, err
 	}
-	return x.p.relay(r.Context(), w, d, resp, nil)
+	return x.p.relay(r.Context(), w, d, resp, nil, nil)
 }
 
 // measured is what the last exchange said.

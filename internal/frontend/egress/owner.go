@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
 )
 
@@ -24,6 +25,8 @@ type owner struct {
 	// away is how many requests through the gateway were turned away and the kernel
 	// was not told of.
 	away atomic.Int64
+	// redirects are those of hosts to the caller.
+	redirects cleaner.Redirects
 }
 
 type ownerKey struct{}
@@ -87,8 +90,14 @@ func (ch *channel) admitted(w http.ResponseWriter, r *http.Request, f func(*http
 // heldBy returns the count of what the caller holds whose request ctx is of, or nil. One
 // caller gets at most half of all memory.
 func heldBy(ctx context.Context) *atomic.Int64 {
-	if own, ok := ctx.Value(ownerKey{}).(*owner); ok {
+	if own := ownerOf(ctx); own != nil {
 		return &own.held
 	}
 	return nil
+}
+
+// ownerOf returns what the caller holds whose request ctx is of, or nil.
+func ownerOf(ctx context.Context) *owner {
+	own, _ := ctx.Value(ownerKey{}).(*owner)
+	return own
 }

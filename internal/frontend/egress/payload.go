@@ -5,12 +5,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"net/http"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -184,7 +185,7 @@ func (x *exchange) told() holdfast.Exchange {
 		e.Scheme = "https"
 	}
 	target := x.ask.Target
-	if len(x.denials) > 0 {
+	if len(x.denials) > 0 || x.shown != "" {
 		target = x.shown
 	}
 	e.Path = target[:min(len(target), maxPath)]
@@ -211,8 +212,8 @@ func (x *exchange) output() holdfast.Output {
 	if x.held != nil && !a.restored && utf8.Valid(x.held.body.Bytes()) { // of a restored one text is all of it
 		r.Text = x.held.body.String()
 	}
-	r.Model = x.modelAnswer(x.masked)
-	r.Placeholders = x.model.countPlaceholders()
+	r.Model = x.modelAnswer(x.maskText)
+	r.Placeholders, r.Masked = x.model.countPlaceholders(), cleaner.CountMasked(x.masked, a.findings)
 	out := holdfast.Output{Used: x.used(), Model: x.model.took()}
 	out.Body, _ = json.Marshal(r) // of strings and numbers: it cannot fail
 	if a.status >= 400 {
@@ -221,8 +222,8 @@ func (x *exchange) output() holdfast.Output {
 	return out
 }
 
-// masked is a text as the client may see it; nothing where that cannot be said.
-func (x *exchange) masked(text string) string {
+// maskText returns a text as the client may see it, "" if there is no engine.
+func (x *exchange) maskText(text string) string {
 	engine := x.p.cfg.Engine(x.domain)
 	if engine == nil {
 		return ""

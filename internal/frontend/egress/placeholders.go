@@ -1,15 +1,15 @@
 package egress
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
@@ -26,6 +26,7 @@ type mapped struct {
 	kinds        map[string]int
 	uninspected  int
 	notInspected []string
+	documents    dialect.Documents
 
 	mu     sync.Mutex
 	counts mapping.Counts // guarded by mu
@@ -39,7 +40,11 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 		return nil, nil
 	}
 	x.body.masks = nil
-	m := &mapped{session: x.findSession(), kinds: map[string]int{}}
+	session, err := x.findSession()
+	if err != nil {
+		return nil, cleaner.AsRedactionError(err)
+	}
+	m := &mapped{session: session, kinds: map[string]int{}}
 	if len(x.body.raw) == 0 {
 		m.placeholders = m.session.Snapshot()
 		return m, nil
@@ -52,7 +57,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 		return nil, memory.Busy()
 	}
 	var r *substitute.Request
-	err := x.p.out.cleaners.RunWithin(len(x.body.raw), func() (err error) {
+	err = x.p.out.cleaners.RunWithin(len(x.body.raw), func() (err error) {
 		r, err = substitute.Replace(engine, m.session, format, x.body.raw, binariesOf(d))
 		return err
 	})
@@ -62,7 +67,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 		return nil, cleaner.AsRedactionError(err)
 	}
 	m.placeholders, m.kinds = r.Placeholders, r.Kinds
-	m.uninspected, m.notInspected = r.Uninspected, r.NotInspected
+	m.uninspected, m.notInspected, m.documents = r.Uninspected, r.NotInspected, r.Documents
 	x.body.raw, x.body.findings = r.Body, r.Found
 	return m, nil
 }
@@ -80,14 +85,28 @@ func binariesOf(d *domain.Domain) substitute.Binaries {
 
 // findSession returns the mapping of who asks at the row: tenant, agent and session are those of the token. A
 // request without a valid token gets one of its own; the kernel refuses it.
-func (x *exchange) findSession() *mapping.Session {
+func (x *exchange) findSession() (*mapping.Session, error) {
 	who, _, err := x.p.cfg.Kernel.Asker(x.r.Context(), x.s.tokenOf(x.who))
 	if err != nil {
-		return mapping.NewSessions(nil, x.p.now).Find(mapping.Owner{})
+		return mapping.NewSessions(nil, x.p.now).Find(mapping.Owner{}), nil
 	}
 	owner := mapping.Owner{Tenant: who.Tenant, Agent: who.Agent, Session: who.Session, Row: x.domain.Name}
-	return x.p.mappings.Find(owner)
+	session := x.p.mappings.Find(owner)
+	return session, session.Load(x.r.Context())
 }
+
+// saveValues keeps what is new in the session: before the request leaves, and what the answer brought.
+func (m *model) saveValues(ctx context.Context) error {
+	if m == nil || m.mapped == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	return m.mapped.session.Save(ctx)
+}
+
+// saveTime bounds Session.Save.
+const saveTime = 10 * time.Second
 
 // countPlaceholders returns what was replaced and restored, for the record; nil for nothing.
 func (m *model) countPlaceholders() *holdfast.Placeholders {
@@ -117,15 +136,4 @@ func (m *mapped) addCounts(n mapping.Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counts.Add(n)
-}
-
-// buildHeader returns refusal.HeaderRedacted of a request, "" for nothing. What is restored in an answer that comes in pieces
-// is unknown when it begins.
-func (m *mapped) buildHeader() string {
-	p := m.sumCounts()
-	if p.Replaced == 0 && p.Restored == 0 && p.Altered == 0 {
-		return ""
-	}
-	return fmt.Sprintf("replaced=%d; restored=%d; altered=%d; kinds=%s", p.Replaced, p.Restored, p.Altered,
-		strings.Join(p.Kinds, ","))
 }

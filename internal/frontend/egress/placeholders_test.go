@@ -352,10 +352,9 @@ func TestModelsRestoreALongValueInPieces(t *testing.T) {
 	}
 }
 
-// checkRecorded fails if the ledger has one of the values, or does not say what was replaced and restored.
-func (w *world) checkRecorded(restored int) {
+// newest returns all that the ledger has, and the part of its newest entry.
+func (w *world) newest() (all, last []byte) {
 	w.t.Helper()
-	var all, last []byte
 	w.must(w.store.View(context.Background(), func(tx kernel.Tx) error {
 		heads, err := tx.Heads()
 		for _, h := range heads {
@@ -368,6 +367,13 @@ func (w *world) checkRecorded(restored int) {
 		}
 		return err
 	}))
+	return all, last
+}
+
+// checkRecorded fails if the ledger has one of the values, or does not say what was replaced and restored.
+func (w *world) checkRecorded(restored int) {
+	w.t.Helper()
+	all, last := w.newest()
 	for _, v := range []string{ownMail, ownToken, ownWord} {
 		if bytes.Contains(all, []byte(v)) {
 			w.t.Errorf("the ledger has %q", v)

@@ -41,11 +41,13 @@ const (
 // what cannot be decoded), DomainBlockedError (binary, or found where d refuses),
 // PayloadTooLargeError, RedactionError, refusal.RuleBusy.
 //
-// m is what is asked of a model, which meters the answer; nil where none is.
-func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model) (relayed, error) {
+// m is what is asked of a model, which meters the answer; nil where none is. masked is what was masked in the request.
+func (p *Proxy) relay(
+	ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model, masked []redact.Finding,
+) (relayed, error) {
 	defer resp.Body.Close()
 	a := &answer{ctx: ctx, p: p, d: d, mode: responseOf(d, m), w: w, resp: resp, model: m, hash: sha256.New(),
-		most: maxResponse(d)}
+		most: maxResponse(d), masked: masked}
 	a.got.restored = a.mode == domain.Restore
 	a.got.status, a.got.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
 	m.begin(a.got.status, a.got.contentType)
@@ -91,7 +93,8 @@ type answer struct {
 	c    cleaner.Cleaner
 	mode domain.Redaction // what happens to this answer
 
-	model *model // nil where none was asked
+	model  *model           // nil where none was asked
+	masked []redact.Finding // in the request
 
 	header http.Header // as the client gets it
 	hash   hash.Hash
@@ -136,7 +139,7 @@ func (a *answer) open() error {
 			return failed
 		}
 	}
-	named := headerfield.NamedByConnection(a.resp.Header)
+	named, signed := headerfield.NamedByConnection(a.resp.Header), a.findSigned()
 	kept, cookies := make(http.Header, len(a.resp.Header)), []string(nil)
 	for name, values := range a.resp.Header {
 		switch key := textproto.CanonicalMIMEHeaderKey(name); {
@@ -148,6 +151,7 @@ func (a *answer) open() error {
 			}
 		case sent != "" && strings.Contains(strings.Join(values, "\n"), sent) && !a.isRedacted():
 			// Nothing masks it there.
+		case key == "Location" && signed != "":
 		case key == "Content-Type":
 			kept[key] = values[:1] // the one that was judged
 		default:
@@ -155,7 +159,7 @@ func (a *answer) open() error {
 		}
 	}
 	if a.isRedacted() {
-		clean, found, failed := a.p.out.cleaners.CleanHeader(a.c, a.d, a.mode, kept)
+		clean, found, failed := a.p.out.cleaners.CleanHeader(a.c, a.rules(), kept)
 		if failed != nil {
 			return failed
 		}
@@ -165,8 +169,36 @@ func (a *answer) open() error {
 	if len(cookies) > 0 {
 		kept["Set-Cookie"] = cookies
 	}
+	if signed != "" {
+		kept["Location"] = []string{signed}
+	}
 	a.header = kept
 	return nil
+}
+
+// rules returns what happens to what is found in the answer.
+func (a *answer) rules() cleaner.Rules { return cleaner.AnswerRules(a.d, a.mode) }
+
+// findSigned returns the Location of a redirect whose URL has a signature, and remembers it: the caller may follow it
+// (cleaner.FindSigned). It returns "" for other answers.
+func (a *answer) findSigned() string {
+	r, list, own := a.resp.Request, a.resp.Header["Location"], ownerOf(a.ctx)
+	if !a.isRedacted() || r == nil || own == nil || len(list) != 1 || a.resp.StatusCode/100 != 3 ||
+		r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return ""
+	}
+	to := a.c.FindSigned(r.URL, list[0])
+	if to == "" {
+		return ""
+	}
+	own.redirects.Add(to, a.p.now())
+	return list[0]
+}
+
+// describeChanges returns what the client is told of its request and its answer, as far as it is known, "" for
+// nothing.
+func (a *answer) describeChanges() string {
+	return cleaner.DescribeChanges(a.model.countPlaceholders(), cleaner.CountMasked(a.masked, a.got.findings))
 }
 
 // isRedacted reports whether what is found in the answer is masked or refused.
@@ -194,6 +226,9 @@ func (a *answer) begin() {
 	h := a.w.Header()
 	for name, values := range a.header {
 		h[name] = values
+	}
+	if told := a.describeChanges(); told != "" {
+		h[refusal.HeaderRedacted] = []string{told}
 	}
 	if _, said := a.header["Content-Type"]; !said {
 		h["Content-Type"] = nil // or Go would guess

@@ -7,10 +7,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/pieces"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -46,9 +44,6 @@ func (a *answer) restoreDocument(in io.Reader, length int64) error {
 		var n mapping.Counts
 		out, n = substitute.Restore(a.model.mapped.placeholders, a.model.req.Dialect, out)
 		a.model.mapped.addCounts(n)
-	}
-	if told := a.model.mapped.buildHeader(); told != "" {
-		a.header[refusal.HeaderRedacted] = []string{told}
 	}
 	a.header["Content-Length"] = []string{strconv.Itoa(len(out))}
 	a.begin()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"hash"
 	"net/http"
 	"strings"
@@ -14,11 +13,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -40,7 +40,9 @@ const maxReason = 123
 // pass where d allows binary bodies, or where they can be read. d's limits hold
 // for what all messages of a way have together. An upstream that refuses the
 // handshake is relayed as any answer is.
-func (p *Proxy) webSocket(ctx context.Context, w http.ResponseWriter, r, up *http.Request, d *domain.Domain, o domain.Origin) (relayed, error) {
+func (p *Proxy) webSocket(
+	ctx context.Context, w http.ResponseWriter, r, up *http.Request, d *domain.Domain, o domain.Origin, masked []redact.Finding,
+) (relayed, error) {
 	s := &socket{p: p, d: d, sum: sha256.New()}
 	var failed *holdfast.Error
 	if s.c, failed = p.out.cleaners.OpenAnswer(d, sentCredential(d, up.Header)); failed != nil {
@@ -59,12 +61,15 @@ func (p *Proxy) webSocket(ctx context.Context, w http.ResponseWriter, r, up *htt
 		Subprotocols: offered,
 	})
 	if err != nil {
-		return p.noSocket(ctx, w, d, resp, err)
+		return p.noSocket(ctx, w, d, resp, masked, err)
 	}
 	defer there.CloseNow()
 	var chosen []string
 	if name := there.Subprotocol(); name != "" {
 		chosen = []string{name}
+	}
+	if told := cleaner.DescribeChanges(nil, cleaner.CountMasked(masked, nil)); told != "" {
+		w.Header().Set(refusal.HeaderRedacted, told)
 	}
 	here, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: chosen})
 	if err != nil {
@@ -86,11 +91,13 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // noSocket is an upstream's refusal, or the error of no answer.
-func (p *Proxy) noSocket(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, err error) (relayed, error) {
+func (p *Proxy) noSocket(
+	ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, masked []redact.Finding, err error,
+) (relayed, error) {
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.ContentLength = -1 // of a body of which the beginning is there
 		resp.Header.Del("Content-Length")
-		return p.relay(ctx, w, d, resp, nil)
+		return p.relay(ctx, w, d, resp, nil, masked)
 	}
 	var known *holdfast.Error
 	if errors.As(err, &known) {
@@ -136,9 +143,9 @@ func (s *socket) protocols(h http.Header) ([]string, *holdfast.Error) {
 		return list, nil
 	}
 	read := http.Header{"Sec-Websocket-Protocol": {strings.Join(list, ", ")}}
-	_, found, failed := s.p.out.cleaners.CleanHeader(s.c, s.d, s.d.Request, read)
+	_, found, failed := s.p.out.cleaners.CleanHeader(s.c, cleaner.RequestRules(s.d), read)
 	if failed == nil && len(found) > 0 {
-		failed = cleaner.RefuseFound(s.d, "the WebSocket's protocol", found)
+		failed = cleaner.RequestRules(s.d).Refuse("the WebSocket's protocol", found)
 	}
 	return list, failed
 }
@@ -156,19 +163,19 @@ func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 	defer s.idle.Stop()
 	var out, back error
 	var both sync.WaitGroup
-	way := func(err *error, to, from *websocket.Conn, mode domain.Redaction, most int64, out bool) func() {
+	way := func(err *error, to, from *websocket.Conn, rules cleaner.Rules, most int64, out bool) func() {
 		return func() {
 			// An end that takes nothing more may have said its last before: the other
 			// is still to get that.
-			if *err = s.way(ctx, to, from, mode, most, out); *err == errUntaken {
+			if *err = s.way(ctx, to, from, rules, most, out); *err == errUntaken {
 				*err = nil
 				return
 			}
 			cancel()
 		}
 	}
-	both.Go(way(&out, there, here, s.d.Request, maxRequest(s.d), true))
-	both.Go(way(&back, here, there, s.d.Response, maxResponse(s.d), false))
+	both.Go(way(&out, there, here, cleaner.RequestRules(s.d), maxRequest(s.d), true))
+	both.Go(way(&back, here, there, cleaner.AnswerRules(s.d, s.d.Response), maxResponse(s.d), false))
 	both.Wait()
 	switch {
 	case out != nil:
@@ -185,19 +192,19 @@ var errUntaken = errors.New("the message was not taken")
 
 // way carries messages one way until its end closes, and closes the other with
 // the same word, or until a message is not taken.
-func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.Redaction, most int64, out bool) error {
+func (s *socket) way(ctx context.Context, to, from *websocket.Conn, rules cleaner.Rules, most int64, out bool) error {
 	from.SetReadLimit(min(maxMessage, most))
 	for total := int64(0); ; {
 		kind, data, err := from.Read(ctx)
 		if err != nil {
-			return s.closed(ctx, to, err, mode)
+			return s.closed(ctx, to, err, rules)
 		}
 		s.idle.Reset(upstream.IdleOf(s.d, upstream.EventsIdle))
 		if total += int64(len(data)); total > most {
 			return s.refuse(to, from, coding.NewSizeError("WebSocket", most))
 		}
 		share := s.p.out.memory.NewShare(heldBy(ctx))
-		clean, found, failed := s.clean(mode, kind, data, share)
+		clean, found, failed := s.clean(rules, kind, data, share)
 		if failed == nil {
 			s.measure(clean, found, out)
 			err = to.Write(ctx, kind, clean)
@@ -213,8 +220,8 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 }
 
 // clean redacts a message.
-func (s *socket) clean(mode domain.Redaction, kind websocket.MessageType, data []byte, share *memory.Share) ([]byte, []redact.Finding, *holdfast.Error) {
-	if mode == domain.Off || len(data) == 0 {
+func (s *socket) clean(rules cleaner.Rules, kind websocket.MessageType, data []byte, share *memory.Share) ([]byte, []redact.Finding, *holdfast.Error) {
+	if rules.Secrets == domain.Off || len(data) == 0 {
 		return data, nil, nil
 	}
 	if !share.Grow(int64(len(data))) {
@@ -223,7 +230,7 @@ func (s *socket) clean(mode domain.Redaction, kind websocket.MessageType, data [
 	if kind == websocket.MessageText && !utf8.Valid(data) {
 		return nil, nil, coding.NewDecodingError(errors.New("a text message that is not UTF-8"))
 	}
-	return s.p.out.cleaners.CleanBody(s.c, s.d, mode, "", data, share)
+	return s.p.out.cleaners.CleanBody(s.c, rules, "", data, share)
 }
 
 func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
@@ -239,11 +246,11 @@ func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
 }
 
 // closed passes on how an end closed.
-func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, mode domain.Redaction) error {
+func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, rules cleaner.Rules) error {
 	var said websocket.CloseError
 	switch {
 	case errors.As(err, &said):
-		_ = to.Close(said.Code, s.reason(ctx, mode, said.Reason))
+		_ = to.Close(said.Code, s.reason(ctx, rules, said.Reason))
 		return nil
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		_ = to.Close(websocket.StatusMessageTooBig, "")
@@ -256,10 +263,10 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, mode
 }
 
 // reason is why an end closed, redacted as a message is; "" where it may not go on.
-func (s *socket) reason(ctx context.Context, mode domain.Redaction, text string) string {
+func (s *socket) reason(ctx context.Context, rules cleaner.Rules, text string) string {
 	share := s.p.out.memory.NewShare(heldBy(ctx))
 	defer share.Done()
-	clean, _, failed := s.clean(mode, websocket.MessageText, []byte(text), share)
+	clean, _, failed := s.clean(rules, websocket.MessageText, []byte(text), share)
 	if failed != nil || len(clean) > maxReason {
 		return ""
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/modelvalue"
 	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -39,6 +40,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -58,6 +60,9 @@ type world struct {
 	p      *Proxy
 	roots  *x509.CertPool // the proxy's authority, as a workspace trusts it
 	policy *kernel.Policy
+	values *modelvalue.Values
+	eraser kernel.Eraser
+	db     string // the store's file
 	trusts bool
 
 	// up is the server behind every allowed name: its port is TLS, plain's is
@@ -206,6 +211,7 @@ func newEgress(t testing.TB, set setup) *world {
 		Authority: authority, Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 			return nil, errors.New("no name is looked up in this test")
 		}}, Now: w.now}
+	c.Mappings = w.newMappings()
 	if set.config != nil {
 		set.config(&c)
 	}
@@ -213,6 +219,13 @@ func newEgress(t testing.TB, set setup) *world {
 	w.must(err)
 	w.listen()
 	return w
+}
+
+// newMappings returns the mappings of a daemon that has just begun with this store.
+func (w *world) newMappings() *mapping.Sessions {
+	m := mapping.NewSessions([]byte("key of the state"), w.now)
+	m.UseKeeper(w.values)
+	return m
 }
 
 func (w *world) must(err error) {
@@ -225,7 +238,8 @@ func (w *world) must(err error) {
 func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Policy)) {
 	w.t.Helper()
 	var err error
-	w.store, err = sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"),
+	w.db = filepath.Join(dir, "holdfast.db")
+	w.store, err = sqlite.Open(context.Background(), sqlite.Options{Path: w.db,
 		Now: w.now, Tables: feature.Tables(), Fault: func(step string) error {
 			w.mu.Lock()
 			f := w.fault
@@ -268,7 +282,11 @@ func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Poli
 	if change != nil {
 		change(w.policy)
 	}
-	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(),
+	w.values = modelvalue.New(gcm{aead}, func(tenant, agent, session string) {
+		w.p.mappings.Forget(tenant, agent, session)
+	})
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: append(feature.All(), w.values.Feature),
+		Eraser:  &w.eraser,
 		Lineage: subagent.New(engine), Latch: w.latch,
 		Verifier: verifier, Redact: engine, Sealer: gcm{aead}, Policy: w.policy,
 		Runtime: "11111111-2222-4333-8444-555555555555", Now: w.now})

@@ -53,6 +53,9 @@ func Exchange(e *ledger.Entry, part []byte) string {
 	if p := x.Placeholders; p != nil && p.Uninspected > 0 {
 		facts = append(facts, Count(int64(p.Uninspected), "part", "parts")+" not inspected")
 	}
+	if m := x.Masked; m != nil {
+		facts = append(facts, Count(int64(m.Request+m.Answer), "value", "values")+" masked")
+	}
 	s := x.Method + " " + where(&x)
 	if len(facts) > 0 {
 		s += ": " + strings.Join(facts, ", ")

@@ -75,6 +75,7 @@ func (d *Domain) Weakenings() []string {
 	say(d.Parts == UnsearchedParts, "is sent documents that are not searched for secrets")
 	say(d.Request == Off && d.Inspect != Opaque, "is sent requests that are not redacted")
 	say(d.Response == Off && d.Inspect != Opaque, "answers without its responses being redacted")
+	say(d.Personal == Pass, "passes personal data as it is")
 	say(d.Type == LLM && d.Inspect != Opaque && (d.Request == Mask || d.Request == Refuse),
 		"masks or refuses requests to models, although placeholders would be restored")
 	say(d.Request == Placeholder && d.Response != Restore,

@@ -48,12 +48,13 @@ const (
 	Opaque    Inspect = "opaque"
 )
 
-// Redaction is what happens to what must not leave, or come in. Empty means
-// Placeholder and Restore in a row of type llm, else Mask.
+// Redaction is what happens to what must not leave, or come in. An empty
+// Request is Placeholder and an empty Response Restore in a row of type llm, else
+// they are Refuse and Mask. An empty Personal is Mask.
 type Redaction string
 
 // Mask replaces what is found, Refuse refuses the whole message, Off looks for
-// nothing and is a weakening.
+// nothing, secrets or personal data, and is a weakening.
 const (
 	Mask   Redaction = "mask"
 	Refuse Redaction = "refuse"
@@ -62,6 +63,8 @@ const (
 	// answer, and changes nothing else there (D13a).
 	Placeholder Redaction = "placeholder"
 	Restore     Redaction = "restore"
+	// Pass lets personal data through; a weakening.
+	Pass Redaction = "pass"
 )
 
 // The defaults of a Domain, in bytes and seconds (spec 003 section 3.1, D25),
@@ -126,8 +129,10 @@ type Domain struct {
 	// requests have placeholders; else RefuseParts.
 	Parts Parts
 	// WebSocket permits the upgrade, and no other upgrade is.
-	WebSocket         bool
-	Request, Response Redaction
+	WebSocket bool
+	// Request and Response are of the secrets in each direction, Personal is of the personal data in both where they
+	// mask or refuse. Personal is empty where neither does.
+	Request, Response, Personal Redaction
 	// Addresses are dialled instead of what DNS says: the only way to a
 	// private or loopback address. Link-local, metadata, multicast and
 	// unspecified addresses are refused even here.

@@ -190,6 +190,35 @@ func TestContract(t *testing.T) {
 	}
 }
 
+// D13a: pictures and documents pass to known hosts of models, and to a row that says so.
+func TestPartsPassToKnownHostsOfModels(t *testing.T) {
+	for _, c := range []struct {
+		d    Domain
+		want Parts
+	}{
+		{Domain{Name: "api.anthropic.com", Type: LLM}, AllowParts},
+		{Domain{Name: "eu.api.openai.com", Type: LLM}, AllowParts},
+		{Domain{Name: "api.anthropic.com", Type: LLM, Parts: RefuseParts}, RefuseParts},
+		{Domain{Name: "api.anthropic.com", Type: LLM, Parts: UnsearchedParts}, UnsearchedParts},
+		{Domain{Name: "api.anthropic.com", Type: LLM, Request: Mask}, RefuseParts},
+		{Domain{Name: "models.example.com", Type: LLM}, RefuseParts},
+		{Domain{Name: "models.example.com", Type: LLM, Binary: true}, AllowParts},
+		{Domain{Name: "a.example.com"}, RefuseParts},
+	} {
+		d := table(t, c.d).Domains()[0]
+		if isWeak := strings.Contains(strings.Join(d.Weakenings(), "; "), "not searched for secrets"); d.Parts != c.want ||
+			isWeak != (c.want == UnsearchedParts) {
+			t.Errorf("%+v: %q, weakened: %v", c.d, d.Parts, isWeak)
+		}
+	}
+	for _, d := range []Domain{{Name: "a.example.com", Parts: UnsearchedParts},
+		{Name: "api.openai.com", Type: LLM, Request: Mask, Parts: UnsearchedParts}} {
+		if _, err := NewTable([]Domain{d}); err == nil {
+			t.Errorf("%+v is accepted", d)
+		}
+	}
+}
+
 // What a row weakens is said, in words, and what it does not is not.
 func TestWeakenings(t *testing.T) {
 	low, high := holdfast.Low, holdfast.High

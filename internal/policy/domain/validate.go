@@ -142,6 +142,13 @@ func checkRedaction(d *Domain) *holdfast.Error {
 		}
 		return wrong("has the redaction "+quote(string(r.has)), hint)
 	}
+	if !slices.Contains([]Redaction{"", Mask, Refuse, Pass}, d.Personal) {
+		return wrong("has the redaction "+quote(string(d.Personal))+" of personal data", "write mask, refuse or pass")
+	}
+	if d.Personal != "" && (d.Request == Off && d.Response == Off || d.Type == LLM && (d.Request == "" || d.Request == Placeholder)) {
+		return wrong("says what happens to personal data, and does not mask or refuse secrets",
+			"off looks for nothing, and placeholders are of both: leave `personal` out, or write `request: mask` or `refuse`")
+	}
 	if d.Response == Restore && d.Request != "" && d.Request != Placeholder {
 		return wrong("restores what its requests do not replace",
 			"write `redact: {request: placeholder}`, or leave `response` out")
@@ -154,7 +161,7 @@ func checkRedaction(d *Domain) *holdfast.Error {
 func checkOpaque(d *Domain, _ rowName) *holdfast.Error {
 	if d.Inspect != Opaque {
 		if d.Request == "" {
-			d.Request = Mask
+			d.Request = Refuse
 			if d.Type == LLM {
 				d.Request = Placeholder
 			}
@@ -165,6 +172,9 @@ func checkOpaque(d *Domain, _ rowName) *holdfast.Error {
 				d.Response = Restore
 			}
 		}
+		if d.Personal == "" && d.Request != Placeholder && (d.Request != Off || d.Response != Off) {
+			d.Personal = Mask
+		}
 		return nil
 	}
 	for _, c := range []struct {
@@ -173,7 +183,7 @@ func checkOpaque(d *Domain, _ rowName) *holdfast.Error {
 	}{
 		{d.Plain, "plain http"}, {len(d.Methods) > 0, "methods"}, {len(d.Paths) > 0, "paths"}, {d.WebSocket, "websocket"},
 		{d.Binary, "binary"}, {d.Credential != nil, "a credential"}, {d.AgentCredentials, "agent credentials"}, {d.Roots != "", "roots"},
-		{d.Request != "" && d.Request != Off || d.Response != "" && d.Response != Off, "redaction"},
+		{d.Request != "" && d.Request != Off || d.Response != "" && d.Response != Off || d.Personal != "", "redaction"},
 	} {
 		if c.set {
 			return wrong("is opaque and names "+c.what, "nobody looks into an opaque tunnel: leave out one of the two")

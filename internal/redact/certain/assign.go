@@ -352,7 +352,8 @@ scan:
 		}
 	}
 	switch {
-	case at <= i || colon >= 0 && colon < at && fieldname.IsReference(x.S[colon+1:at]):
+	case at <= i || colon >= 0 && colon < at && (fieldname.IsReference(x.S[colon+1:at]) ||
+		fieldname.IsFiller(x.S[colon+1:at])):
 	case colon >= 0 && colon < at && x.isDatabase(sign):
 		x.mask(i, at, rule.Connection)
 	case colon >= 0 && colon < at || isOpaque(x.S[i:at]):

@@ -103,15 +103,20 @@ func (x *Scanner) isSecretLiteral(v, end int, k fieldname.Kind, sep byte, name i
 		isCapital(x.S[name]) && bytes.IndexByte(value, ' ') < 0
 }
 
-// isScored reports whether the value that ends at end is a token of a model's text: its
-// score follows.
+// isScored reports whether the value that ends at end is a token of a text: its score, its
+// place or the expression that finds it follows.
 func (x *Scanner) isScored(name, end int) bool {
 	if !x.Has(name, "token") || x.Is(name+5, char.Ident) {
 		return false
 	}
 	stop := min(len(x.S), end+maxTail)
 	x.Touch(end + maxTail)
-	return bytes.Contains(x.S[end:stop], []byte("logprob"))
+	for _, t := range [...]string{"logprob", "start_offset", "regex "} {
+		if bytes.Contains(x.S[end:stop], []byte(t)) {
+			return true
+		}
+	}
+	return false
 }
 
 // isHumped reports whether a name has a capital behind a small letter.

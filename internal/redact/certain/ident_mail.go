@@ -40,8 +40,12 @@ func (x *Scanner) email(i, w int) int {
 // isLogin reports whether the address [l, r) names an account of a machine, or an
 // operator in code: the text around it tells.
 func (x *Scanner) isLogin(l, r int, host []byte) bool {
-	if l >= 3 && string(x.S[l-3:l]) == "://" {
-		return true // the user of a URL
+	b := l
+	if l > 0 && x.S[l-1] == ':' {
+		b = x.back(l-1, max(0, l-maxTail), char.Local, "")
+	}
+	if b >= 3 && string(x.S[b-3:b]) == "://" {
+		return true // the user of a URL, or a password that is none
 	}
 	if r < len(x.S) {
 		switch x.S[r] {

@@ -151,5 +151,11 @@ func (x *Scanner) twoWords(start, end int) fieldname.Kind {
 	for b > 0 && start-b < 24 && char.Class[x.S[b-1]]&char.Ident != 0 {
 		b--
 	}
-	return fieldname.OfPair(x.S[b:start-1], x.S[start:end])
+	if k := fieldname.OfPair(x.S[b:start-1], x.S[start:end]); k != fieldname.None {
+		return k
+	}
+	if b < start-1 && char.EqualFold(x.S[start:end], "key") {
+		return fieldname.OfName(x.S[b:end]) // of a service: its value is random
+	}
+	return fieldname.None
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -225,19 +226,40 @@ func (x *Scanner) scheme(i int) int {
 	if e > v && e < min(len(x.S), v+maxJudged) && x.S[e-1] == '=' && (char.IsQuote(x.S[e]) || x.S[e] == '\\') {
 		return i + 1 // a challenge: realm="..."
 	}
+	if r == rule.Bearer && e-v < minLong && (x.Has(e, "...") || e-v < minBearer && !x.isHeader(i)) {
+		return i + 1 // an example, or one that is cut
+	}
 	if r == rule.Basic && isBasic(x.S[v:e]) || r == rule.Bearer && isBearer(x.S[v:e]) {
 		x.mask(v, e, r)
 	}
 	return i + 1
 }
 
-// isBearer tells a token from the next word of a sentence.
-func isBearer(v []byte) bool {
-	if len(v) >= 20 {
-		return true
-	}
-	if len(v) < 4 {
+// The shortest token behind a scheme without the name of a header, and the length from which
+// it needs neither digits nor capitals. Shorter ones are examples: abc123.
+const (
+	minBearer = 12
+	minLong   = 20
+)
+
+// isHeader reports whether the name of a header for credentials is before i.
+func (x *Scanner) isHeader(i int) bool {
+	e := x.back(i, max(0, i-8), char.Blank, "\"'`\\")
+	if e == 0 || x.S[e-1] != ':' && x.S[e-1] != '=' {
 		return false
+	}
+	b, e := x.Name(e - 1)
+	return fieldname.OfName(x.S[b:e]) == fieldname.Line
+}
+
+// isBearer tells a token from the next word of a sentence and from what a text wants
+// replaced: YOUR_TOKEN.
+func isBearer(v []byte) bool {
+	if len(v) < 4 || fieldname.IsFiller(v) || fieldname.IsNameOfSecret(v) {
+		return false
+	}
+	if len(v) >= minLong {
+		return true
 	}
 	for _, c := range v {
 		if char.Class[c]&(char.Digit|char.Symbol) != 0 {

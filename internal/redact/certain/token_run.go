@@ -22,19 +22,30 @@ func (x *Scanner) runToken(b int, list []prefix) bool {
 	return false
 }
 
+// minArmoured is the number of bytes behind the first line that make it more than named.
+const minArmoured = 4
+
 // armoured64 is the base64 of "-----BEGIN".
 const armoured64 = "LS0tLS1CRUdJTi"
 
 // armour64 masks the base64 of an armoured private key, as kubeconfig and
 // secrets of Kubernetes hold it; b is where "-----BEGIN" begins.
 func (x *Scanner) armour64(b int) bool {
-	var text [48]byte
-	head := x.S[b:min(len(x.S), b+64)]
+	var text [72]byte
+	head := x.S[b:min(len(x.S), b+96)]
 	n, _ := base64.StdEncoding.Decode(text[:], head[:len(head)&^3]) // what decodes up to a fault counts
-	if !isPrivate(text[:n]) {
+	label := text[:n]
+	if at := bytes.LastIndex(label, []byte(armourMark)); at > len(armourMark) {
+		label = label[:at]
+	}
+	if !isPrivate(label) {
 		return false
 	}
 	end := x.rest(b, char.Std64)
+	if line := len(label) + len(armourMark); end-b < (line+minArmoured+2)/3*4 {
+		x.Touch(end)
+		return false // a first line that is only named
+	}
 	for end < len(x.S) && x.S[end] == '=' {
 		end++
 	}

@@ -29,7 +29,7 @@ func (e *Engine) NameKind(name []byte) fieldname.Kind { return e.SoughtKind(fiel
 
 // SoughtKind returns k, or fieldname.None if e does not look for it.
 func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
-	if !e.Kinds.Seeks(k.IsSecret()) {
+	if e.OnlyRegistered || !e.Kinds.Seeks(k.IsSecret()) {
 		return fieldname.None
 	}
 	return k
@@ -38,10 +38,12 @@ func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
 // KeepSought removes from list what e does not look for. Where a secret has personal data in it, list has the
 // secret only.
 func (e *Engine) KeepSought(list []span.Span) []span.Span {
-	if e.Kinds == rule.AllKinds {
+	if e.Kinds == rule.AllKinds && !e.OnlyRegistered {
 		return list
 	}
-	list = slices.DeleteFunc(list, func(sp span.Span) bool { return !e.Kinds.Has(sp.Rule) })
+	list = slices.DeleteFunc(list, func(sp span.Span) bool {
+		return !e.Kinds.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < rule.Literal
+	})
 	if len(list) == 0 {
 		return nil
 	}

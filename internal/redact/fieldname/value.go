@@ -21,7 +21,7 @@ func CanHold(k Kind, v []byte) bool {
 		return k != Person
 	case k == Number:
 		return true
-	case IsReference(v) || IsFiller(v):
+	case IsReference(v) || IsFiller(v) || k.IsSecret() && isForeignWord(v):
 		return false
 	case k.IsSecret() && hasScheme(v):
 		rest := bytes.TrimSpace(v[bytes.IndexByte(v, ' '):])
@@ -52,6 +52,10 @@ var fillers = [...]string{
 	"bearer", "basic", "digest", "n/a", "todo", "tbd", "unset", "empty", "missing", "invalid", "expired",
 	"enabled", "disabled", "inherit", "oauth", "oauth1",
 	"oauth2", "saml2", "none", "ntlm", "ldap", "mtls",
+	"test", "test123", "test1234", "testing", "testpass", "testpassword", "dummy", "foo", "bar", "baz", "foobar",
+	"example", "sample", "demo", "fake", "pass", "passw", "passwd", "password", "secret", "asdf", "qwerty",
+	"guest", "root", "admin", "postgres", "mysql", "username", "user", "123456", "1234567",
+	"12345678", "123456789", "abc123", "admin123", "password123", "changeme123",
 }
 
 var fillerGate = fillerGates()
@@ -71,7 +75,7 @@ var fillerHeads = [...]string{"your-", "your_", "your ", "<your", "replace-", "r
 
 // IsFiller reports whether v is one of fillers, or begins as such a rule or request does.
 func IsFiller(v []byte) bool {
-	if isIn(v, &fillerGate, fillers[:]) {
+	if isIn(v, &fillerGate, fillers[:]) || isExample(v) {
 		return true
 	}
 	for _, h := range ruleHeads {
@@ -82,6 +86,55 @@ func IsFiller(v []byte) bool {
 	for _, h := range fillerHeads {
 		if len(v) > len(h) && char.EqualFold(v[:len(h)], h) && !hasDigit(v) {
 			return true
+		}
+	}
+	return false
+}
+
+// isForeignWord reports whether v is words of a script or a language beyond ASCII, as labels
+// are: no digit and no sign is in it but those of a sentence.
+func isForeignWord(v []byte) bool {
+	foreign := false
+	for _, c := range v {
+		switch {
+		case c >= 0x80:
+			foreign = true
+		case char.Class[c]&char.Letter == 0 && char.IndexByte(" .,?!:;'-()", c) < 0:
+			return false
+		}
+	}
+	return foreign
+}
+
+// fillerWords are what is put before or behind the name of a secret in an example:
+// some-password, invalid_token, put-your-key-here.
+var fillerWords = [...]string{
+	"some", "invalid", "valid", "new", "old", "my", "the", "your", "test", "fake", "dummy", "sample", "example",
+	"wrong", "bad", "incorrect", "correct", "not", "a", "put", "insert", "here", "goes", "value", "real", "mock",
+	"access", "refresh", "client", "id", "user", "app", "service", "this", "is", "foo", "bar", "for", "testing",
+}
+
+var fillerWordGate = fillerWordGates()
+
+func fillerWordGates() (g char.WordGate) {
+	for _, t := range fillerWords {
+		g.Add(t)
+	}
+	return g
+}
+
+// isExample reports whether v, without digits, has only such words and words for secrets.
+func isExample(v []byte) bool {
+	filler, words := false, 0
+	for i := 0; len(v) <= 40; words++ {
+		w, end := nextWord(v, i)
+		if w == nil {
+			return filler && words > 1
+		}
+		if i = end; isIn(w, &fillerWordGate, fillerWords[:]) {
+			filler = true
+		} else if !isSecretWord(w) {
+			return false
 		}
 	}
 	return false
@@ -122,7 +175,7 @@ func IsReference(v []byte) bool {
 		if len(v) > 1 && (v[1] == '{' || c != '#' && isPath(v[1:], "_") && IsNameOfSecret(v[1:])) {
 			return true
 		}
-	case '*', '/', '.', '-', 'x', 'X', '0', '?', '_':
+	default:
 		if bytes.Count(v, v[:1]) == len(v) && (len(v) > 2 || char.IndexByte("#/-?", c) >= 0) {
 			return true
 		}
@@ -155,7 +208,8 @@ func isBracketed(v []byte) bool {
 			return false
 		}
 	}
-	return true
+	last := v[bytes.LastIndexByte(v[:n-1], ' ')+1 : n-1]
+	return !IsRandom(bytes.TrimLeft(last, "{<([")) // {AQAAABAA x} of Jenkins
 }
 
 // closingBracket returns the bracket that closes one.
@@ -514,7 +568,7 @@ func IsRandom(v []byte) bool {
 	have, turns, hex := uint16(0), 0, true
 	for i, c := range v {
 		bits := char.Class[c]
-		if bits&(char.Alnum) == 0 && char.IndexByte("_-+/=~", c) < 0 {
+		if bits&(char.Alnum) == 0 && char.IndexByte("_-+/=~.", c) < 0 {
 			return false
 		}
 		have |= bits

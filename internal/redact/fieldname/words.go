@@ -30,7 +30,7 @@ var words = [...]word{
 	{"passord", anywhere, Password}, {"adgangskode", anywhere, Password}, {"şifre", anywhere, Password},
 	{"Şifre", anywhere, Password},
 	{"пароль", anywhere, Password}, {"密码", anywhere, Password},
-	{"pwd", anywhere, Password}, {"pw", atEnd, Password}, {"storepass", anywhere, Password}, {"keypass", anywhere,
+	{"nkey", atEnd, Key}, {"pwd", anywhere, Password}, {"pw", atEnd, Password}, {"storepass", anywhere, Password}, {"keypass", anywhere,
 		Password},
 	{"dbpass", anywhere, Password}, {"userpass", anywhere, Password}, {"rootpass", anywhere, Password},
 	{"sshpass", anywhere, Password}, {"ftppass", anywhere, Password},

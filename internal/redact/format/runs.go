@@ -54,6 +54,9 @@ func (n *nest) runs(s []byte, masked []span.Span, level int) ([]span.Span, error
 		if r != rule.None {
 			stop := end
 			if len(run) == end-start { // not of several lines
+				if from == 0 && to == len(run) {
+					from, to = n.withinPath(run, level)
+				}
 				start, stop = start+from, start+to
 			}
 			for stop < len(s) && s[stop] == '=' {
@@ -63,6 +66,45 @@ func (n *nest) runs(s []byte, masked []span.Span, level int) ([]span.Span, error
 		}
 	}
 	return out, nil
+}
+
+// withinPath returns the part of a run in which something was found without the words of a
+// path around it, as in a URL, where something is found in that part: [0, len(run)) if not.
+func (n *nest) withinPath(run []byte, level int) (from, to int) {
+	to = len(run)
+	for {
+		k := bytes.IndexByte(run[from:to], '/')
+		if k < 0 || !isPathWord(run[from:from+k]) {
+			break
+		}
+		from += k + 1
+	}
+	for {
+		k := bytes.LastIndexByte(run[from:to], '/')
+		if k < 0 || from+k+1 == to || !isPathWord(run[from+k+1:to]) {
+			break
+		}
+		to = from + k
+	}
+	if to-from == len(run) {
+		return 0, len(run)
+	}
+	if to-from >= minRun {
+		if r, err := n.base64Run(run[from:to], level); r != rule.None && err == nil {
+			return from, to
+		}
+	}
+	return 0, len(run)
+}
+
+// isPathWord reports whether w is one that base64 seldom has between two slashes: short and
+// of one case.
+func isPathWord(w []byte) bool {
+	var have uint16
+	for _, c := range w {
+		have |= char.Class[c]
+	}
+	return len(w) < minRun && have&char.Letter != char.Letter
 }
 
 // lines returns the run that begins at i and where it ends. Lines of one

@@ -59,20 +59,36 @@ func (s *Session) takeSnapshot() *Snapshot {
 // index returns the index of texts, or of texts that are JSON documents.
 func (p *Snapshot) index(inJSON bool) *Index {
 	if inJSON {
-		p.documentOnce.Do(func() { p.document = buildIndex(p.entries, quoteJSON) })
+		p.documentOnce.Do(func() { p.document = buildIndex(p.entries, true) })
 		return p.document
 	}
-	p.plainOnce.Do(func() { p.plain = buildIndex(p.entries, func(v string) string { return v }) })
+	p.plainOnce.Do(func() { p.plain = buildIndex(p.entries, false) })
 	return p.plain
 }
 
-// buildIndex returns the index of entries in texts whose characters write writes.
-func buildIndex(entries []entry, write func(string) string) *Index {
+// buildIndex returns the index of entries in texts, or in texts that are JSON documents.
+func buildIndex(entries []entry, inJSON bool) *Index {
 	var forms []form
 	for i := range entries {
-		forms = appendForms(forms, &entries[i], write)
+		forms = append(forms, entries[i].listForms(inJSON)...)
 	}
 	return newIndex(forms)
+}
+
+// entryForms are the forms of one entry, made when they are first needed, in texts and in JSON documents.
+type entryForms struct {
+	plainOnce, documentOnce sync.Once
+	plain, document         []form
+}
+
+// listForms returns the forms of an entry in texts, or in texts that are JSON documents.
+func (e *entry) listForms(inJSON bool) []form {
+	if inJSON {
+		e.forms.documentOnce.Do(func() { e.forms.document = appendForms(nil, e, quoteJSON) })
+		return e.forms.document
+	}
+	e.forms.plainOnce.Do(func() { e.forms.plain = appendForms(nil, e, func(v string) string { return v }) })
+	return e.forms.plain
 }
 
 // appendForms appends the forms of an entry in a text whose characters write writes: as it is, escaped as
@@ -102,6 +118,9 @@ func appendForms(to []form, e *entry, write func(string) string) []form {
 // quoteJSON returns a text in the form that it has inside of a JSON string. It escapes only what it must, as models
 // do.
 func quoteJSON(v string) string {
+	if isPlainJSON(v) {
+		return v
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -109,6 +128,16 @@ func quoteJSON(v string) string {
 		return v
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(b.String(), "\n"), `"`)[1:]
+}
+
+// isPlainJSON reports whether a text is the same in a JSON string.
+func isPlainJSON(v string) bool {
+	for i := range len(v) {
+		if c := v[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func newIndex(forms []form) *Index {

@@ -3,13 +3,11 @@
 // allowlist. A placeholder is derived from its value under the owner's key, so that the same value has the
 // same placeholder in every request of a session, also after a restart.
 //
-// It keeps values in memory and nowhere else.
+// Values are kept in memory and, sealed, by a Keeper, which a restarted daemon reads.
 package mapping
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"slices"
 	"strings"
 	"sync"
@@ -21,73 +19,11 @@ import (
 // Owner is whose values are mapped. Agent and Session are those of the token.
 type Owner struct{ Tenant, Agent, Session, Row string }
 
-// The bounds of what is kept.
-const (
-	maxSessions = 1024
-	maxEntries  = 1 << 16        // of one session; the oldest go first
-	maxValue    = 64 << 10       // bytes; a longer value is replaced in one direction
-	maxBytes    = 16 << 20       // of the values of one session; the oldest go first
-	maxAge      = 24 * time.Hour // since the session's last request
-)
-
-// Sessions keeps the mappings of all owners. It may be used by several goroutines.
-type Sessions struct {
-	key []byte
-	now func() time.Time
-
-	mu    sync.Mutex
-	list  map[Owner]*Session // guarded by mu
-	swept time.Time          // guarded by mu; when old sessions were last looked for
-}
-
-// NewSessions returns one whose placeholders are derived under key, which stays with the state and is known
-// to no one else. now is the clock.
-func NewSessions(key []byte, now func() time.Time) *Sessions {
-	return &Sessions{key: bytes.Clone(key), now: now, list: map[Owner]*Session{}}
-}
-
-// Find returns the session of an owner, a new one for a new owner. Sessions that were not used for a day
-// are forgotten, and the one that was not used for longest where there are too many.
-func (s *Sessions) Find(o Owner) *Session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	if have := s.list[o]; have != nil && now.Sub(have.used) < maxAge {
-		have.used = now
-		if now.Before(s.swept.Add(maxAge / 24)) {
-			return have
-		}
-	}
-	s.swept = now
-	var oldest Owner
-	for k, have := range s.list {
-		if now.Sub(have.used) >= maxAge {
-			delete(s.list, k)
-		} else if old := s.list[oldest]; old == nil || have.used.Before(old.used) {
-			oldest = k
-		}
-	}
-	if have := s.list[o]; have != nil {
-		return have
-	}
-	if len(s.list) >= maxSessions {
-		delete(s.list, oldest)
-	}
-	mac := hmac.New(sha256.New, s.key)
-	for _, part := range []string{o.Tenant, o.Agent, o.Session, o.Row} {
-		mac.Write([]byte(part))
-		mac.Write([]byte{0})
-	}
-	made := &Session{key: mac.Sum(nil), used: now, againOf: -1, byValue: map[string]*entry{},
-		byPlaceholder: map[string]*entry{}}
-	s.list[o] = made
-	return made
-}
-
 // Session is the mapping of one owner. It may be used by several goroutines.
 type Session struct {
-	key  []byte
-	used time.Time // guarded by Sessions.mu
+	key   []byte
+	owner Owner
+	group *group
 
 	mu            sync.Mutex
 	byValue       map[string]*entry // guarded by mu
@@ -99,28 +35,12 @@ type Session struct {
 	again         []*redact.Engine  // guarded by mu; find those values
 	againOf       int               // guarded by mu; what sought was when again was made, -1 for never
 
-	real   map[string]bool   // guarded by mu; placeholders that are real text
-	signed map[[32]byte]bool // guarded by mu; the parts that the provider signed, by their SHA-256
-}
-
-// maxSigned bounds how many signed parts of one session are known.
-const maxSigned = 4096
-
-// NoteSigned notes a part that the provider signed, by the SHA-256 of its bytes.
-func (s *Session) NoteSigned(sum [32]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.signed == nil || len(s.signed) >= maxSigned {
-		s.signed = map[[32]byte]bool{}
-	}
-	s.signed[sum] = true
-}
-
-// IsSigned reports whether these bytes came from the provider in this session.
-func (s *Session) IsSigned(sum [32]byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.signed[sum]
+	real      map[string]bool // guarded by mu; placeholders that are real text
+	ended     []string        // guarded by mu; placeholders that mean nothing any more, as the keeper must know
+	loaded    bool            // guarded by mu; entries were loaded since the last Begin
+	unsaved   bool            // guarded by mu; an entry is unsaved, or one has ended
+	forgotten bool            // guarded by mu; it was erased
+	batches   []batchSize     // guarded by mu; what the keeper has, oldest first
 }
 
 // entry is one value and its placeholder.
@@ -129,6 +49,11 @@ type entry struct {
 	kept                     int // how much of the placeholder's beginning is the value's own
 	oneWay                   bool
 	restored                 bool // an answer had it
+
+	forms *entryForms
+
+	unsaved bool      // the keeper does not have it, or another state of it
+	saved   time.Time // when the keeper got it
 }
 
 // Request is one request in which values are replaced. It belongs to one goroutine.
@@ -137,6 +62,7 @@ type Request struct {
 	texts [][]byte // of the request, decoded: what is real text in it
 	seen  *windows // of texts; nil until it is needed
 	owned func([]byte) bool
+	now   time.Time
 	// Kinds counts what was found, by the kind of rule: "email", "card", "secret" and so on.
 	Kinds map[string]int
 	// Replaced is the number of values that were replaced.
@@ -149,13 +75,21 @@ type Request struct {
 func (s *Session) Begin(texts [][]byte, owned func([]byte) bool) *Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.loaded {
+		s.loaded = false
+		for _, e := range s.order {
+			e.oneWay = e.oneWay || owned != nil && owned([]byte(e.value)) // registered since
+		}
+		s.dropSnapshot()
+	}
 	for _, p := range s.takeSnapshot().index(false).listIn(texts) {
 		if e := s.byPlaceholder[p]; e != nil {
 			s.forgetEntry(e)
 			s.noteReal(p)
+			s.noteEnded(e)
 		}
 	}
-	return &Request{s: s, texts: texts, owned: owned, Kinds: map[string]int{}}
+	return &Request{s: s, texts: texts, owned: owned, now: s.group.all.now(), Kinds: map[string]int{}}
 }
 
 // maxReal bounds how many placeholders that are real text are known.
@@ -205,7 +139,11 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 	if e := s.byValue[string(text)]; e != nil {
 		if oneWay && !e.oneWay {
 			e.oneWay = true
+			s.noteEnded(e)
 			s.dropSnapshot()
+		}
+		if !oneWay && !e.unsaved && r.now.Sub(e.saved) > renewAfter {
+			s.noteUnsaved(e)
 		}
 		return []byte(e.placeholder)
 	}
@@ -216,8 +154,17 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 			break
 		}
 	}
+	s.addEntry(e)
+	if !oneWay {
+		s.noteUnsaved(e)
+	}
+	return []byte(e.placeholder)
+}
+
+// addEntry adds a value, and forgets the oldest ones if there are too many. mu must be held.
+func (s *Session) addEntry(e *entry) {
 	s.byValue[e.value], s.byPlaceholder[e.placeholder] = e, e
-	s.order = append(s.order, e)
+	s.order, e.forms = append(s.order, e), &entryForms{}
 	if s.bytes += len(e.value); e.isSought() {
 		s.sought++
 	}
@@ -225,7 +172,6 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 		s.forgetEntry(s.order[0])
 	}
 	s.dropSnapshot()
-	return []byte(e.placeholder)
 }
 
 // schemeOf returns the length of the name of a scheme, and the blank behind it, that text begins with.
@@ -246,6 +192,7 @@ func (s *Session) noteRestored(placeholder string) {
 		was := e.isSought()
 		if e.restored = true; e.isSought() != was {
 			s.sought++
+			s.noteUnsaved(e)
 		}
 	}
 }

@@ -275,11 +275,15 @@ func TestSessionsAreForgotten(t *testing.T) {
 	if now = now.Add(maxAge); all.Find(testOwner) == s {
 		t.Fatal("a session is kept for more than a day")
 	}
-	for i := range maxSessions + 10 {
+	for i := range maxGroups + 10 {
 		all.Find(Owner{Agent: fmt.Sprint(i)})
 	}
-	if len(all.list) > maxSessions {
-		t.Fatalf("%d sessions", len(all.list))
+	if len(all.groups) > maxGroups {
+		t.Fatalf("%d sessions", len(all.groups))
+	}
+	now = now.Add(maxAge)
+	if all.Sweep(); len(all.groups) != 0 {
+		t.Fatalf("%d sessions are kept that no one uses", len(all.groups))
 	}
 }
 
@@ -325,7 +329,7 @@ func TestReplaceTakesLinearTime(t *testing.T) {
 	}
 }
 
-// A request beside an answer may take a placeholder away from its value: the answer is restored by what its own
+// A request during an answer may take a placeholder away from its value: the answer is restored by what its own
 // request had.
 func TestSnapshotKeepsWhatItsRequestHad(t *testing.T) {
 	s := newTestSession()

@@ -72,7 +72,7 @@ func (r *Restorer) Held() int { return len(r.text) - r.context }
 const maxYield = 3
 
 // Yield writes what is held but for what a placeholder may have begun with: the last letters of a word go. A text
-// that goes on later may be cut within a placeholder at any place, so that its beginning stays held.
+// that continues later may be cut within a placeholder at any place, so that its beginning stays held.
 func (r *Restorer) Yield() error {
 	from := r.context
 	for from < len(r.text) && len(r.text)-from <= maxYield && !isWordStart(r.text[:from]) {
@@ -156,4 +156,4 @@ func (p *Snapshot) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
 }
 
 // NoteSigned notes a part that the provider signed, by the SHA-256 of its bytes.
-func (p *Snapshot) NoteSigned(sum [32]byte) { p.s.NoteSigned(sum) }
+func (p *Snapshot) NoteSigned(sum [32]byte) { p.s.noteSigned(sum) }

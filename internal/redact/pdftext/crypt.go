@@ -58,9 +58,10 @@ func (r *reader) openCrypt(trailer dict) bool {
 	if r.nameOf(d["Filter"]) != "Standard" {
 		panic(Encrypted)
 	}
-	if revision >= 5 {
+	switch {
+	case size == 32 && revision >= 5:
 		c.key = r.deriveKey256(d, revision)
-	} else {
+	case size <= 16 && revision < 5:
 		c.key = r.deriveKey(d, r.listOf(trailer["ID"]), revision, size, c.hasMetadata)
 	}
 	if c.key == nil {

@@ -29,6 +29,7 @@ func (r *reader) readPages() {
 			}
 		}
 	}
+	r.pages = len(pages)
 	for i, p := range pages {
 		r.page = i + 1
 		r.readPage(p)

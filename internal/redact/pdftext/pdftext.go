@@ -53,7 +53,13 @@ type Section struct {
 // Document is the text of a document.
 type Document struct {
 	Sections []Section
+	Pages    int
 	Gaps     []Gap // sorted; empty if all the text was read
+}
+
+// IsRead reports whether all that is text was read. Pages can be pictures.
+func (d *Document) IsRead() bool {
+	return !slices.ContainsFunc(d.Gaps, func(g Gap) bool { return g != PictureOnly && g != Attachment })
 }
 
 // IsPDF reports whether data is a PDF document by its header.
@@ -70,7 +76,7 @@ func Read(ctx context.Context, data []byte) *Document {
 		named: map[name]*font{}}
 	r.readAll()
 	slices.Sort(r.gaps)
-	return &Document{Sections: r.sections, Gaps: slices.Compact(r.gaps)}
+	return &Document{Sections: r.sections, Pages: r.pages, Gaps: slices.Compact(r.gaps)}
 }
 
 // budget bounds the work on one document. What exceeds it panics with a Gap, which readAll recovers.
@@ -113,6 +119,7 @@ type reader struct {
 	sections []Section
 	size     int // bytes of sections
 	page     int // that is read
+	pages    int
 	text     bytes.Buffer
 }
 

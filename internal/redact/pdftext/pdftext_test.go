@@ -336,7 +336,9 @@ func TestReadSaysWhatIsMissing(t *testing.T) {
 		"nested":     {makePDF(strings.Repeat("[", 1000)), Damaged},
 		"unknown":    {makePDF(makeStream("/Filter/Other", "x")), Damaged},
 		"handler":    {append(makePDF("<</Filter/Other/V 1>>"), "trailer<</Encrypt 1 0 R>>"...), Encrypted},
-		"large":      {make([]byte, MaxSize+1), TooLarge},
+		"short key": {append(makePDF("<</Filter/Standard/V 5/R 2/O<"+strings.Repeat("41", 48)+">/U<"+
+			strings.Repeat("41", 48)+">>>"), "trailer<</Encrypt 1 0 R>>"...), Encrypted},
+		"large": {make([]byte, MaxSize+1), TooLarge},
 	} {
 		if _, gaps := readText(t, c.data); !slices.Contains(gaps, c.want) {
 			t.Errorf("%s: %v", what, gaps)

@@ -11,10 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-// CleanHeader returns h, redacted as mode says.
-func (p *Pool) CleanHeader(
-	c Cleaner, d *domain.Domain, mode domain.Redaction, h http.Header,
-) (http.Header, []redact.Finding, *holdfast.Error) {
+// CleanHeader returns h, masked or refused as r says.
+func (p *Pool) CleanHeader(c Cleaner, r Rules, h http.Header) (http.Header, []redact.Finding, *holdfast.Error) {
 	var clean http.Header
 	var found []redact.Finding
 	err := p.RunWithin(countBytes(h), func() error {
@@ -24,8 +22,8 @@ func (p *Pool) CleanHeader(
 	if err != nil {
 		return nil, nil, AsRedactionError(err)
 	}
-	if len(found) > 0 && mode == domain.Refuse {
-		return nil, nil, RefuseFound(d, "the header", found)
+	if refused := r.ListRefused(found); len(refused) > 0 {
+		return nil, nil, r.Refuse(c.placeInHeader(r, h), refused)
 	}
 	return clean, found, nil
 }
@@ -42,33 +40,32 @@ func countBytes(h http.Header) int {
 	return n
 }
 
-// CleanBody redacts a whole body as mode says. One is left alone where d lets binary bodies pass
-// and it is one.
+// CleanBody masks or refuses what is found in a whole body, as r says. A binary body passes if the row lets it.
 func (p *Pool) CleanBody(
-	c Cleaner, d *domain.Domain, mode domain.Redaction, contentType string, raw []byte, share *memory.Share,
+	c Cleaner, r Rules, contentType string, raw []byte, share *memory.Share,
 ) ([]byte, []redact.Finding, *holdfast.Error) {
 	if !share.Grow(3 * int64(len(raw))) {
 		return nil, nil, memory.Busy()
 	}
-	var r redact.Result
+	var clean redact.Result
 	err := p.RunWithin(len(raw), func() (err error) {
-		if d.Binary && coding.IsPackets(contentType, raw) {
-			r, err = c.PassBinary(raw)
+		if r.Row.Binary && coding.IsPackets(contentType, raw) {
+			clean, err = c.PassBinary(raw)
 			return err
 		}
-		r, err = c.Body(contentType, raw)
-		if err != nil && d.Binary && coding.IsBinary(raw) && IsUnscannable(err) {
-			r, err = c.PassBinary(raw)
+		clean, err = c.Body(contentType, raw)
+		if err != nil && r.Row.Binary && coding.IsBinary(raw) && IsUnscannable(err) {
+			clean, err = c.PassBinary(raw)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, nil, AsRedactionError(err)
 	}
-	if r.Found() && mode == domain.Refuse {
-		return nil, nil, RefuseFound(d, "the body", r.Findings)
+	if refused := r.ListRefused(clean.Findings); len(refused) > 0 {
+		return nil, nil, r.Refuse(c.placeInBody(contentType, raw, refused[0]), refused)
 	}
-	return r.Out, r.Findings, nil
+	return clean.Out, clean.Findings, nil
 }
 
 // PassBinary returns a binary body unchanged. A registered secret in it is a RedactionError.
@@ -85,26 +82,29 @@ func (c Cleaner) PassBinary(raw []byte) (redact.Result, error) {
 	return redact.Result{Out: raw}, nil
 }
 
-// CleanTarget redacts the path and query of a request to d. It returns the target and the number of findings.
-// What was found in the host cannot be masked, and is refused.
-func (p *Pool) CleanTarget(d *domain.Domain, ask domain.Ask) (string, int, *holdfast.Error) {
-	if d.Request == domain.Off {
-		return ask.Target, 0, nil
+// CleanTarget masks or refuses what is found in the path and query of a request, and returns the target and the
+// findings. What was found in the host cannot be masked, and is refused. The target of a redirect that granted says
+// the host sent to this caller is searched for registered secrets only.
+func (p *Pool) CleanTarget(c Cleaner, r Rules, ask domain.Ask, granted bool) (string, []redact.Finding, *holdfast.Error) {
+	url := ask.Origin.String() + ask.Target
+	if strings.HasPrefix(r.Row.Name, "*.") && c.e.Text([]byte(strings.ToUpper(ask.Origin.Host.String()))).Found() {
+		return "", nil, NewTargetError() // a name has no case, and what has capitals alone loses nothing in it
 	}
-	engine := p.Engine(d)
-	if strings.HasPrefix(d.Name, "*.") && engine.Text([]byte(strings.ToUpper(ask.Origin.Host.String()))).Found() {
-		return "", 0, NewTargetError() // a name has no case, and what has capitals alone loses nothing in it
-	}
-	out, found := engine.URL(ask.Origin.String() + ask.Target)
+	out, found := c.e.URL(url)
 	if len(found) == 0 {
-		return ask.Target, 0, nil
+		return ask.Target, nil, nil
 	}
-	if d.Request == domain.Refuse {
-		return "", 0, RefuseFound(d, "the URL", found)
+	if granted {
+		if _, registered := c.e.Registered().URL(url); len(registered) == 0 {
+			return ask.Target, nil, nil
+		}
+	}
+	if refused := r.ListRefused(found); len(refused) > 0 {
+		return "", nil, r.Refuse(c.placeInURL(url, refused[0]), refused)
 	}
 	origin, target, err := domain.ParseURL(out)
 	if err != nil || origin != ask.Origin {
-		return "", 0, NewTargetError()
+		return "", nil, NewTargetError()
 	}
-	return target, len(found), nil
+	return target, found, nil
 }

@@ -2,11 +2,8 @@ package cleaner
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // NewEngineError returns the RedactionError of a row without an engine.
@@ -36,13 +33,4 @@ func AsRedactionError(err error) *holdfast.Error {
 func IsUnscannable(err error) bool {
 	var e *holdfast.Error
 	return errors.As(err, &e) && e.Rule == "redact/unscannable"
-}
-
-// RefuseFound returns the DomainBlockedError of a message in which something was found that d refuses.
-func RefuseFound(d *domain.Domain, where string, found []redact.Finding) *holdfast.Error {
-	return &holdfast.Error{
-		Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "egress/found",
-		Why:  fmt.Sprintf("%s holds what %s may not have: %v", where, d.Name, redact.Result{Findings: found}.Rules()),
-		Hint: "leave it out; the domain says `refuse` where others redact",
-	}
 }

@@ -38,11 +38,9 @@ var credentialParts = [...]string{
 	"session-token", "id-token", "bearer", "secret", "password", "passwd", "credential", "authorization",
 }
 
-// passingTokens end as a credential does and are none: where a list goes on, and
-// what a server gave against forged requests, which counts only beside a cookie.
+// passingTokens end as a credential does and are none: where a list continues.
 var passingTokens = map[string]bool{
 	"continuation-token": true, "x-continuation-token": true, "x-ms-continuation-token": true, "next-token": true, "x-next-token": true,
-	"page-token": true, "x-page-token": true, "csrf-token": true, "x-csrf-token": true, "xsrf-token": true, "x-xsrf-token": true,
 }
 
 func names(list ...string) map[string]bool {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // Status returns how the proxy is, nil if the allowlist is empty and nothing listens.
@@ -88,12 +90,18 @@ func (s *Service) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAnswer
 	d, blocked := s.opt.Table().Decide(ask)
 	req := holdfast.Request{Boundary: "egress/" + origin.Host.String(), Payload: []byte("{}"), Token: tok, ReadsOnly: ask.ReadsOnly()}
 	if blocked != nil {
-		req.Denials = []holdfast.Opinion{{Gate: blocked.Gate, Verdict: holdfast.Deny, Kind: blocked.Kind, Rule: blocked.Rule, Why: blocked.Why, Hint: blocked.Hint}}
+		req.Denials = append(req.Denials, asDenial(blocked))
 	} else {
 		s.describe(ctx, out, d, ask, a.Resolve)
 		req.Boundary = d.Boundary()
 	}
-	out.URL, out.Redacted = s.showURL(d, origin, target)
+	var found []redact.Finding
+	out.URL, found = s.showURL(d, origin, target)
+	if out.Redacted = len(found) > 0; out.Redacted && blocked == nil {
+		if refused := cleaner.RequestRules(d).ListRefused(found); len(refused) > 0 {
+			req.Denials = append(req.Denials, asDenial(cleaner.RequestRules(d).Refuse("the URL", refused)))
+		}
+	}
 	req.Payload, err = json.Marshal(map[string]any{"method": ask.Method, "scheme": schemeOf(origin),
 		"host": origin.Host.String(), "port": origin.Port,
 		"path": string(s.opt.Engine.Text([]byte(pathOf(target))).Out)})
@@ -113,6 +121,10 @@ func (s *Service) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAnswer
 	return out, nil
 }
 
+func asDenial(e *holdfast.Error) holdfast.Opinion {
+	return holdfast.Opinion{Gate: e.Gate, Verdict: holdfast.Deny, Kind: e.Kind, Rule: e.Rule, Why: e.Why, Hint: e.Hint}
+}
+
 func schemeOf(o domain.Origin) string {
 	if o.TLS {
 		return "https"
@@ -126,12 +138,12 @@ func pathOf(target string) string {
 	return p
 }
 
-// showURL returns the URL as the record would have it, and reports whether something in it is redacted.
-func (s *Service) showURL(d *domain.Domain, o domain.Origin, target string) (string, bool) {
+// showURL returns the URL as the record would have it, and what is found in it.
+func (s *Service) showURL(d *domain.Domain, o domain.Origin, target string) (string, []redact.Finding) {
 	engine := s.opt.Engine
 	if d != nil {
 		if engine = s.engine(d); engine == nil {
-			return schemeOf(o) + "://" + o.Host.String(), true
+			return schemeOf(o) + "://" + o.Host.String(), []redact.Finding{{Rule: "fault"}}
 		}
 	}
 	host := o.Host.String()
@@ -139,8 +151,7 @@ func (s *Service) showURL(d *domain.Domain, o domain.Origin, target string) (str
 		host = net.JoinHostPort(host, strconv.Itoa(int(o.Port)))
 	}
 	text := schemeOf(o) + "://" + host + target
-	r := engine.Text([]byte(text))
-	return string(r.Out), r.Found()
+	return engine.URL(text)
 }
 
 // describe adds to out what the row d is.
@@ -150,7 +161,8 @@ func (s *Service) describe(ctx context.Context, out *api.EgressAnswer, d *domain
 		method = ""
 	}
 	out.Row, out.Source, out.Type, out.Risk = d.Name, d.Source, d.Type, d.RiskOf(method)
-	out.Inspect, out.Request, out.Response = string(d.Inspect), string(d.Request), string(d.Response)
+	out.Inspect, out.Request = string(d.Inspect), string(d.Request)
+	out.Response, out.Personal = string(d.Response), string(d.Personal)
 	if c := d.Credential; c != nil {
 		out.Credential = &api.EgressCredential{Header: c.Header, From: credential.DescribeSource(c.Source)}
 		if _, err := s.values.Read(ctx, d); err != nil {

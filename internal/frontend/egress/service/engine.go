@@ -28,8 +28,9 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 		}
 	}
 	values, changes := s.values.ListSecrets()
-	e, err := s.engines.getOrMake(changes, func() (*redact.Engine, error) {
-		return redact.New(redact.Options{Masks: redact.Egress,
+	passes := d.Personal == domain.Pass
+	e, err := s.engines.getOrMake(passes, changes, func() (*redact.Engine, error) {
+		return redact.New(redact.Options{Masks: redact.Egress, PassPersonal: passes,
 			Literals: credential.Deduplicate(s.opt.Secrets, values)})
 	})
 	if err != nil {
@@ -39,24 +40,30 @@ func (s *Service) engine(d *domain.Domain) *redact.Engine {
 	return e
 }
 
-// engineShelf keeps the engine of one state of the credentials. The zero value is empty.
+// engineShelf keeps the engines of one state of the credentials: one for rows that pass personal data, and one for
+// all others. The zero value is empty.
 type engineShelf struct {
 	mu      sync.Mutex
-	changes int            // guarded by mu
-	made    *redact.Engine // guarded by mu
+	changes int                     // guarded by mu
+	made    map[bool]*redact.Engine // guarded by mu
 }
 
 // getOrMake returns the engine for this state of the credentials.
-func (s *engineShelf) getOrMake(changes int, make func() (*redact.Engine, error)) (*redact.Engine, error) {
+func (s *engineShelf) getOrMake(
+	passes bool, changes int, make func() (*redact.Engine, error),
+) (*redact.Engine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.made != nil && changes <= s.changes {
-		return s.made, nil
+	if s.made == nil || changes > s.changes {
+		s.made, s.changes = map[bool]*redact.Engine{}, changes
+	}
+	if e := s.made[passes]; e != nil {
+		return e, nil
 	}
 	e, err := make()
 	if err != nil {
 		return nil, fmt.Errorf("the engine of egress: %w", err)
 	}
-	s.made, s.changes = e, changes
+	s.made[passes] = e
 	return e, nil
 }

@@ -52,10 +52,9 @@ type Options struct {
 	// Engine redacts records. Secrets are the registered values, which every row's engine knows as well.
 	Engine  *redact.Engine
 	Secrets []holdfast.Secret
-	// MappingKey is what placeholders are derived under: bytes that stay with the state and that no one else
-	// knows.
-	MappingKey []byte
-	Log        *slog.Logger
+	// Mappings has the values of placeholders of models.
+	Mappings *mapping.Sessions
+	Log      *slog.Logger
 }
 
 // Kernel is what a Service needs of the kernel.
@@ -162,7 +161,7 @@ func (s *Service) openProxy() (*egress.Proxy, error) {
 		return nil, err
 	}
 	p, err := egress.New(egress.Config{Kernel: s.opt.Kernel(),
-		Table: s.opt.Table, Engine: s.engine, Mappings: mapping.NewSessions(s.opt.MappingKey, time.Now),
+		Table: s.opt.Table, Engine: s.engine, Mappings: s.opt.Mappings,
 		Authority: ca, Credential: s.values.Read,
 		Resolver: &net.Resolver{PreferGo: true}, Log: s.opt.Log})
 	s.proxy = p

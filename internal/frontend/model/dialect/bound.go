@@ -19,6 +19,8 @@ type Limits struct {
 	// input is bounded by more. 0 where nobody said, and then requests whose input
 	// stands elsewhere are refused.
 	Window int64
+	// Documents are the documents of the body whose text is known.
+	Documents Documents
 	// Image is what one image costs at most, in tokens; 0 for the most that the
 	// provider's documents name.
 	Image int64
@@ -28,6 +30,13 @@ type Limits struct {
 	// Dearer lets requests ask for what has another price, such as a service tier:
 	// whoever sets it has priced that.
 	Dearer bool
+}
+
+// Documents are documents that were read: a model reads the text and a picture of each page.
+type Documents struct {
+	Count int
+	Pages int64
+	Text  int64 // bytes
 }
 
 // Bound is the most that a request can cost, in tokens.
@@ -88,7 +97,8 @@ func (r *Request) Bound(l Limits) (Bound, error) {
 	if image == 0 {
 		image = imageTokens(r)
 	}
-	in := r.Text + r.grows + int64(r.Images)*min(image, maxTokens/1024) + perRequest
+	pictures := int64(r.Images) + l.Documents.Pages
+	in := r.Text + r.grows + pictures*min(image, maxTokens/1024) + 2*l.Documents.Text + perRequest
 	if len(r.Tools) > 0 || r.formed {
 		in += perTools + r.typed*perTyped
 	}
@@ -104,6 +114,9 @@ func (r *Request) widen(b Bound, l Limits) (Bound, error) {
 	for _, u := range r.Unseen {
 		switch u.Kind {
 		case Wide:
+			if (u.Name == unseenDocument || u.Name == unseenFile) && r.files <= l.Documents.Count {
+				continue // bounded by what was read
+			}
 			if l.Window == 0 {
 				return Bound{}, over(fmt.Sprintf("the request's input is not all in its body (%s), and nobody said how much the model can read", u.Name), "send all of it, or set `models: {window: N}` in the host's row")
 			}

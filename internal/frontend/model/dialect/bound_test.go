@@ -159,3 +159,30 @@ func TestAmendOnlyAppends(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundCountsReadDocuments: a document that was read needs no window; one more that was not does.
+func TestBoundCountsReadDocuments(t *testing.T) {
+	document := `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}}`
+	ask := func(parts string) *Request {
+		r, err := Parse(Messages, []byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[`+parts+`]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	read := Limits{MaxOutput: 9, Documents: Documents{Count: 1, Pages: 3, Text: 1000}}
+	without, err := ask(`{"type":"text","text":"a"}`).Bound(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ask(document).Bound(read)
+	if err != nil || b.Input < 3*5000+2*1000 || b.Input > without.Input+1000 {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if _, err := ask(document + "," + document).Bound(read); err == nil {
+		t.Error("a document that was not read has a bound")
+	}
+	if _, err := ask(`{"type":"document","source":{"type":"file","file_id":"f"}},` + document).Bound(read); err == nil {
+		t.Error("a file of the provider has a bound")
+	}
+}

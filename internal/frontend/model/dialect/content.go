@@ -11,6 +11,7 @@ import (
 type tally struct {
 	media                    int64 // bytes
 	images, documents, audio int
+	files                    int // documents that the body does not bound
 	wide                     []string
 }
 
@@ -18,6 +19,7 @@ func (t *tally) add(o tally) {
 	t.media += o.media
 	t.images += o.images
 	t.documents += o.documents
+	t.files += o.files
 	t.audio += o.audio
 	for _, w := range o.wide {
 		t.beyond(w)
@@ -41,6 +43,7 @@ func (p *parser) count(t tally) error {
 	p.media += t.media
 	p.r.Images += t.images
 	p.r.Documents += t.documents
+	p.r.files += t.files
 	p.r.Audio += t.audio
 	if t.audio > 0 {
 		if err := p.unseen(Dearer, "audio", 0); err != nil {
@@ -157,7 +160,8 @@ func (p *parser) blockTally(b block) (t tally, err error) {
 		case "content":
 			t.add(b.from.inner)
 		default:
-			t.beyond("document")
+			t.files = 1
+			t.beyond(unseenDocument)
 			if b.from.kind == "base64" {
 				t.media = b.from.data
 			}
@@ -219,7 +223,8 @@ func (p *parser) part() (t tally, err error) {
 		t.audio = 1 // its bytes count as text: a second of it is more bytes than tokens
 	case "file", "input_file":
 		t.documents, t.media = 1, m.file
-		t.beyond("file")
+		t.files = 1
+		t.beyond(unseenFile)
 	default:
 		t.beyond("part " + kind)
 	}

@@ -30,6 +30,7 @@ type Request struct {
 	ToolResults []ToolResult
 	// Images, Documents and Audio count the media.
 	Images, Documents, Audio int
+	files                    int // documents that the body does not bound
 	// Text is the bytes of the body but for the data of media, in bytes; Size is the
 	// whole body.
 	Text, Size int64
@@ -76,6 +77,12 @@ type Unseen struct {
 	// say.
 	Calls int64
 }
+
+// The names of documents whose text is not in the body.
+const (
+	unseenDocument = "document"
+	unseenFile     = "file"
+)
 
 // UnseenKind says what can be done about something that the body does not show.
 type UnseenKind uint8

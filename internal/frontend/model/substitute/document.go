@@ -109,6 +109,12 @@ func (w *replacing) checkPDF(place string, data []byte) error {
 	d := pdftext.Read(ctx, data)
 	cancel()
 	w.documents += time.Since(begun)
+	if d.IsRead() {
+		w.read.Count, w.read.Pages = w.read.Count+1, w.read.Pages+int64(d.Pages)
+		for _, s := range d.Sections {
+			w.read.Text += int64(len(s.Text))
+		}
+	}
 	for _, s := range d.Sections {
 		where := fmt.Sprintf("page %d of the PDF in ", s.Page)
 		if s.Page == 0 {
@@ -143,7 +149,7 @@ func (w *replacing) checkText(place, where string, text []byte) error {
 // neither is a word that only its name makes one.
 func (w *replacing) findSecrets(text []byte) (rules []string) {
 	probe := func(rule string, value []byte) []byte {
-		isSecret := mapping.KindOf(rule) == "secret" && !strings.HasPrefix(rule, "guess.") &&
+		isSecret := mapping.KindOf(rule) == "secret" &&
 			!(isNamed(rule) && !isTelling(value)) && !w.request.IsPlaceholder(value)
 		if isSecret && !slices.Contains(rules, rule) {
 			rules = append(rules, rule)

@@ -35,6 +35,8 @@ type Request struct {
 	// of the first ones, with reasons.
 	Uninspected  int
 	NotInspected []string
+	// Documents are the documents of which all text was read.
+	Documents dialect.Documents
 }
 
 // Replace puts placeholders of a session in place of what e finds in the texts of a request's body. Nothing but
@@ -53,7 +55,7 @@ func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byt
 		return nil, err
 	}
 	return &Request{Body: w.out, Found: w.found, Kinds: w.request.Kinds, Placeholders: w.request.Snapshot(),
-		Uninspected: w.uninspected, NotInspected: w.notInspected}, nil
+		Uninspected: w.uninspected, NotInspected: w.notInspected, Documents: w.read}, nil
 }
 
 // replacing is the state of one Replace.
@@ -74,6 +76,7 @@ type replacing struct {
 	uninspected  int
 	notInspected []string
 	documents    time.Duration // that documents took so far
+	read         dialect.Documents
 }
 
 // isSearched reports whether a text of a request is searched.
