@@ -149,7 +149,7 @@ func (w *replacing) checkText(place, where string, text []byte) error {
 // neither is a word that only its name makes one.
 func (w *replacing) findSecrets(text []byte) (rules []string) {
 	probe := func(rule string, value []byte) []byte {
-		isSecret := mapping.KindOf(rule) == "secret" && !strings.HasPrefix(rule, "guess.") &&
+		isSecret := mapping.KindOf(rule) == "secret" &&
 			!(isNamed(rule) && !isTelling(value)) && !w.request.IsPlaceholder(value)
 		if isSecret && !slices.Contains(rules, rule) {
 			rules = append(rules, rule)
