@@ -158,9 +158,9 @@ func (x *Scanner) isCode(b, e int) bool {
 	return !x.Is(e, char.Word)
 }
 
-// maskAfterVerb judges the verb that may begin at i: "the token is x".
+// maskAfterVerb judges the verb that may begin at i: "the token is x". Behind any other word it waits for nothing.
 func (x *Scanner) maskAfterVerb(i int) int {
-	if i < 4 || !x.Is(i-1, char.Blank) || !x.Is(i+2, char.Blank) && !(x.Has(i+2, "t") && x.Is(i+3, char.Blank)) {
+	if i < 4 || !x.Is(i-1, char.Blank) || i+3 < len(x.S) && !x.isVerbAt(i) {
 		return i + 1
 	}
 	start, end := x.Name(i)
@@ -177,10 +177,15 @@ func (x *Scanner) maskAfterVerb(i int) int {
 	if k == fieldname.None || k == fieldname.Key {
 		k = x.twoWords(start, end)
 	}
-	if k == fieldname.Password || k == fieldname.Secret {
+	if (k == fieldname.Password || k == fieldname.Secret) && x.isVerbAt(i) {
 		x.afterVerb(i, k)
 	}
 	return i + 1
+}
+
+// isVerbAt reports whether a verb of two or three letters is at i, whose second one is "s".
+func (x *Scanner) isVerbAt(i int) bool {
+	return x.Is(i+2, char.Blank) || x.Has(i+2, "t") && x.Is(i+3, char.Blank)
 }
 
 // valueBelow masks the line after a name and a colon at v that has one word on it, which

@@ -138,10 +138,9 @@ func (x *Scanner) look(i int) int {
 	case '#':
 		return x.maskMacro(i)
 	case 'i', 'e':
-		if i+1 < len(s) && s[i+1] == 's' {
+		if i+1 >= len(s) || s[i+1] == 's' {
 			return x.maskAfterVerb(i)
 		}
-		x.Touch(i + 1)
 	case 0x9a:
 		return x.wideColon(i)
 	case '_', '.':
