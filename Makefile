@@ -113,6 +113,7 @@ cmd/holdfast                          the daemons and agents that its tests star
 daemon                                twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                            generated
 internal/config                       compiles patterns once, and one goroutine watches files: its tests run with the detector (RACE_PART), all of it in make endure-daemon
+internal/config/register               compiles a pattern once
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/halthook             its tests are those of the daemon: all of it in make endure-daemon

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testdisk"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
@@ -97,7 +98,7 @@ func TestBad_Egress_aFullDisk(t *testing.T) {
 		t.Errorf("another daemon, with room: %d %s", status, text)
 	}
 	down() // every entry is written by then
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: d.Paths.DB, ReadOnly: true})
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: d.Paths.DB, ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		t.Fatal(err)
 	}

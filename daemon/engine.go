@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/redact/redactlog"
@@ -16,7 +17,7 @@ import (
 func (d *Daemon) openEngine(ctx context.Context) error {
 	c := d.loaded.Config.Redact
 	var m redact.Memory
-	secrets, err := config.Register(ctx, &m, c.Register)
+	secrets, err := register.Read(ctx, &m, c.Register)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func newScene(t *testing.T) *scene {
 			config += fmt.Sprintf("    %s: {type: api%s}\n", name, more)
 			continue
 		}
-		config += fmt.Sprintf("    %s: {roots: %s%s}\n", name, s.roots, more)
+		config += fmt.Sprintf("    %s: {roots: %s, redact: {request: mask}%s}\n", name, s.roots, more)
 	}
 	config += "    plain.test: {plain_http: true}\n"
 	d, c, down := up(t, config)

@@ -137,7 +137,7 @@ func TestNetwork_Accept1(t *testing.T) {
 
 func reachesTheListed(t *testing.T, variables bool) {
 	u := upstreamOf(t, "api.allowed.example")
-	d, c, down := up(t, fmt.Sprintf("%segress:\n  domains:\n    \"api.allowed.example:%s\": {addresses: [127.0.0.1], roots: %s}\n", quiet, u.port, u.roots))
+	d, c, down := up(t, fmt.Sprintf("%segress:\n  domains:\n    \"api.allowed.example:%s\": {addresses: [127.0.0.1], roots: %s, redact: {request: mask}}\n", quiet, u.port, u.roots))
 	defer down()
 	lines := inWorkspace(t, c, "alice", fetching+`
 port = sys.argv[1]

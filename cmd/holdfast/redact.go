@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/detector"
@@ -166,13 +167,13 @@ func (a *app) makeEngine(f redactFlags) (*redact.Engine, *config.Loaded, error) 
 	given := l.Config.Redact
 	var m redact.Memory
 	if f.key != "" {
-		keys, err := config.Register(a.ctx, &m, []config.RegisterConfig{config.SharedFile(f.key)})
+		keys, err := register.Read(a.ctx, &m, []register.Source{register.SharedFile(f.key)})
 		if err != nil {
 			return nil, nil, err
 		}
 		o.Key = keys[0]
 	}
-	if o.Literals, err = config.Register(a.ctx, &m, append(from, given.Register...)); err != nil {
+	if o.Literals, err = register.Read(a.ctx, &m, append(from, given.Register...)); err != nil {
 		return nil, nil, err
 	}
 	e, err := redact.New(o)
@@ -203,7 +204,7 @@ func (a *app) startDetector(c *config.DetectorConfig) (*detector.Detector, error
 	return d, nil
 }
 
-func counted(from []config.RegisterConfig) string {
+func counted(from []register.Source) string {
 	return story.Count(len(from), "source", "sources")
 }
 
@@ -225,10 +226,10 @@ func (f *redactFlags) options() (o redact.Options, err error) {
 }
 
 // sources are where the flags say that secrets are.
-func (f *redactFlags) sources() ([]config.RegisterConfig, error) {
-	var from []config.RegisterConfig
+func (f *redactFlags) sources() ([]register.Source, error) {
+	var from []register.Source
 	for _, text := range f.register {
-		r, err := config.ParseRegister(text)
+		r, err := register.Parse(text)
 		if err != nil {
 			return nil, err
 		}

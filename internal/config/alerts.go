@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -209,7 +210,7 @@ func (k *checker) channels(c *Config) {
 				excerpt.Word(name))
 		case given != 1:
 			k.fail(ch.At, "write one of file: NAME, env: NAME and command: [PROGRAM, ARGS]; the address is a secret and does not stand here", "alerts.channels: the address of %s comes from one of file, env and command", name)
-		case ch.Env != "" && !envName().MatchString(ch.Env):
+		case ch.Env != "" && !register.IsEnvName(ch.Env):
 			k.fail(ch.At, "env names a variable and holds no value", "alerts.channels: %s: that is no name of an environment variable", name)
 		case ch.Command != nil:
 			k.command(ch.At, ch.Command)

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
@@ -333,7 +334,7 @@ func (k *checker) command(where string, argv []string) {
 // variables checks what a command is given of the environment.
 func (k *checker) variables(where string, names []string) {
 	for _, v := range names {
-		if !envName().MatchString(v) {
+		if !register.IsEnvName(v) {
 			k.fail(where, "list names; no values stand here", "%q is no name of an environment variable",
 				excerpt.Word(v))
 		}
@@ -409,6 +410,5 @@ func plainName(s string) bool {
 var (
 	resourceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`) })
 	serverName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
-	envName      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) })
 	headerName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]{1,128}$`) })
 )

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -215,7 +216,7 @@ func (k *checker) credential(name string, s *SourceConfig) {
 	switch {
 	case given != 1:
 		k.fail(s.At, "write one of file: NAME, env: NAME and command: [PROGRAM, ARGS]; no value stands here", "egress.domains: the credential of %s comes from one of file, env and command", excerpt.Word(name))
-	case s.Env != "" && !envName().MatchString(s.Env):
+	case s.Env != "" && !register.IsEnvName(s.Env):
 		k.fail(s.At, "env names a variable and holds no value", "egress.domains: the credential of %s: that is no name of an environment variable", excerpt.Word(name))
 	case s.Command != nil:
 		k.command(s.At, s.Command)

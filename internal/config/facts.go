@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -98,7 +99,7 @@ func (k *checker) fact(name string, f *FactConfig) {
 			judge.LongestFact)
 	}
 	for _, v := range f.Env {
-		if !envName().MatchString(v) {
+		if !register.IsEnvName(v) {
 			k.fail(f.At, "list names; no values stand here", "%q is no name of an environment variable",
 				excerpt.Word(v))
 		}

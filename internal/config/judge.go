@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -95,7 +96,7 @@ func (k *checker) judgeKind(c *Config, name string, j *JudgeConfig) {
 	case "command":
 		k.command(j.At, j.Command)
 		for _, v := range j.Env {
-			if !envName().MatchString(v) {
+			if !register.IsEnvName(v) {
 				k.fail(j.At, "list names; no values stand here", "%q is no name of an environment variable",
 					excerpt.Word(v))
 			}

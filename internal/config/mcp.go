@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -57,7 +58,7 @@ func (k *checker) own(name string, s ServerConfig) {
 func (k *checker) local(s ServerConfig) {
 	k.command(s.At, s.Command)
 	for _, v := range s.Env {
-		if !envName().MatchString(v) {
+		if !register.IsEnvName(v) {
 			k.fail(s.At, "env lists names, never values", "%q is no name of an environment variable",
 				strings.SplitN(excerpt.Word(v), "=", 2)[0])
 		}
@@ -85,7 +86,7 @@ func (k *checker) remote(name string, s ServerConfig, plain bool) {
 			k.fail(at, "leave it out", "the header %s is made by holdfast itself", excerpt.Word(h))
 		case (from.File == "") == (from.Env == ""):
 			k.fail(at, "write {file: NAME} or {env: NAME}", "the header %s needs one of file and env", excerpt.Word(h))
-		case from.Env != "" && !envName().MatchString(from.Env):
+		case from.Env != "" && !register.IsEnvName(from.Env):
 			k.fail(at, "env names a variable and holds no value", "the header %s: that is no name of an environment variable", excerpt.Word(h))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
@@ -13,9 +14,9 @@ import (
 // RedactConfig is what is masked beside what its own form tells: in the
 // ledger, the log, on pages and in notices alike. It is read at the start.
 type RedactConfig struct {
-	Register []RegisterConfig `yaml:"register" doc:"where secrets are that are masked wherever they stand, in any encoding; no value stands here"`
-	Detector *DetectorConfig  `yaml:"detector" doc:"a program that finds names and addresses in the texts of records (default: none)"`
-	Probable []string         `yaml:"probable" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect: detector replaces it"`
+	Register []register.Source `yaml:"register" doc:"where secrets are that are masked wherever they stand, in any encoding; no value stands here"`
+	Detector *DetectorConfig   `yaml:"detector" doc:"a program that finds names and addresses in the texts of records (default: none)"`
+	Probable []string          `yaml:"probable" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect: detector replaces it"`
 }
 
 // DetectorConfig is a program that is kept running and finds names and addresses (package detector). It sees the texts.
@@ -63,14 +64,14 @@ func (k *checker) redact(c *Config) {
 			k.fail(r.At, "write {file: NAME}, {env: NAME} or {command: [PROGRAM, ARGS]}", "a source of secrets needs one of file, env and command")
 		case r.Whole && r.File == "":
 			k.fail(r.At, "", "whole belongs to a file")
-		case r.Env != "" && !envName().MatchString(r.Env):
+		case r.Env != "" && !register.IsEnvName(r.Env):
 			k.fail(r.At, "env names a variable and holds no value", "redact.register: that is no name of an environment variable")
 		case r.Command != nil:
 			k.command(r.At, r.Command)
 		}
 	}
-	if len(c.Redact.Register) > maxSources {
-		k.fail(k.at("redact.register"), "", "at most %d sources of secrets can be registered", maxSources)
+	if len(c.Redact.Register) > register.MaxSources {
+		k.fail(k.at("redact.register"), "", "at most %d sources of secrets can be registered", register.MaxSources)
 	}
 }
 

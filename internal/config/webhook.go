@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
@@ -26,7 +27,7 @@ func (k *checker) webhook(w WebhookConfig, plain bool) {
 	switch {
 	case (w.SecretFile == "") == (w.SecretEnv == ""):
 		k.fail(at, "name a file or a variable with 32 random bytes, for example of `openssl rand -hex 32`", "review.webhook needs one of secret_file and secret_env")
-	case w.SecretEnv != "" && !envName().MatchString(w.SecretEnv):
+	case w.SecretEnv != "" && !register.IsEnvName(w.SecretEnv):
 		k.fail(at, "secret_env names a variable and holds no value", "review.webhook: that is no name of an environment variable")
 	}
 }

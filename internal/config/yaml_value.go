@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/config/register"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -31,7 +32,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 			d.problem(n.Line, "write {file: NAME} or {env: NAME}", "%s: no value stands in this file", path)
 			return
 		}
-	case *RegisterConfig:
+	case *register.Source:
 		if n.Kind == yaml.ScalarNode {
 			d.problem(n.Line, "write {file: NAME}, {env: NAME} or {command: [PROGRAM, ARGS]}", "%s: no value stands in this file", path)
 			return

@@ -115,7 +115,7 @@ func TestAttack_AnUpstreamThatLies(t *testing.T) {
 }
 
 // TestAttack_AnAnswerForTheNextInAPooledConnection: an answer that a server writes
-// while its connection is idle closes the connection, and reaches nobody.
+// while its connection is idle closes the connection, and reaches no client.
 func TestAttack_AnAnswerForTheNextInAPooledConnection(t *testing.T) {
 	closed := make(chan struct{})
 	w, host := hostile(t, func(c net.Conn, r *bufio.Reader) {

@@ -196,7 +196,7 @@ func (a *answer) findSigned() string {
 	return list[0]
 }
 
-// describeChanges returns what the client is told of its request and its answer, as far as it is known, "" for
+// describeChanges returns the changes of its request and its answer for the client, as far as they are known, "" for
 // nothing.
 func (a *answer) describeChanges() string {
 	return cleaner.DescribeChanges(a.model.countPlaceholders(), cleaner.CountMasked(a.masked, a.got.findings))

@@ -141,7 +141,7 @@ func TestRowsWordsDecide(t *testing.T) {
 }
 
 // TestAnswersFollowTheRowsWords: secrets in an answer are masked by default, personal data by its own word; the client
-// is told, and no upstream can say so in its place.
+// learns of it, and no upstream can say so in its place.
 func TestAnswersFollowTheRowsWords(t *testing.T) {
 	const sent = `{"card":4111111111111111,"key":"` + someKey + `","mail":"` + someMail + `"}`
 	for _, c := range []struct {
@@ -249,7 +249,7 @@ func TestSignedRedirectIsFollowed(t *testing.T) {
 		}
 		io.WriteString(rw, "hello, a file")
 	})
-	w.refused(w.send("GET", target, ""), http.StatusForbidden) // nobody sent it so far
+	w.refused(w.send("GET", target, ""), http.StatusForbidden) // no upstream sent it so far
 	if status, to := w.ask(w.url("good.test") + "release"); status != http.StatusFound || to != target {
 		t.Fatalf("the redirect became %d %s", status, to)
 	}

@@ -216,7 +216,7 @@ func (x *Scanner) lineNumberEnd(i int) int {
 	}
 	switch {
 	case e > i && x.more && len(x.S)-e < len(arrow):
-		return len(x.S) // what follows is not known yet
+		return len(x.S) // what follows is unknown
 	case e > i && x.Has(e, arrow):
 		return e + len(arrow)
 	case e > i && (x.Is(e, char.Blank) || x.Has(e, ":") || x.Has(e, `\t`)):

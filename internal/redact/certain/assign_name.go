@@ -25,7 +25,7 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 	if start == end {
 		start, end = x.Name(x.beforeEmphasis(i))
 	}
-	if end-start > 1 && end-start < 7 && isVerb(x.S[start:end]) {
+	if end-start > 1 && end-start < 7 && fieldname.IsVerb(x.S[start:end]) {
 		start, end = x.Name(start)
 	}
 	if start == end || x.S[end] == ']' && char.DigitsFrom(x.S[start:end], 0, 8) == end-start {
@@ -72,7 +72,7 @@ var nameTails = tailsOfNames()
 
 func tailsOfNames() fieldname.Tails {
 	t := fieldname.NewTails()
-	for _, w := range verbs {
+	for _, w := range fieldname.Verbs {
 		t.Add(w)
 	}
 	for _, w := range [...]string{"was", "value", "default", "content", "private-lines"} {

@@ -11,22 +11,6 @@ import (
 // reachSentence is the number of bytes between a name and the verb of its sentence.
 const reachSentence = 60
 
-// verbs are between a name and its value, in the languages whose words are known.
-var verbs = [...]string{"is", "was", "ist", "lautet", "es", "est", "é", "jest", "är", "er", "to", "to be", "<-",
-	"->", "—", "–"}
-
-// isVerb reports whether w is one of verbs.
-func isVerb(w []byte) bool {
-	if c := w[0] | 0x20; c != 'i' && c != 'e' && c != 'w' && c != 'l' && c != 'j' && c < 0x80 {
-		return false
-	}
-	switch string(w) {
-	case "is", "Is", "IS", "was", "ist", "lautet", "es", "est", "jest", "är", "er":
-		return true
-	}
-	return false
-}
-
 // maskSpoken judges the word for a password whose "w" is at i: what is said or set behind it.
 func (x *Scanner) maskSpoken(i int) {
 	if !x.Fold(i-4, "passw") {
@@ -123,7 +107,7 @@ func (x *Scanner) maskNextLine(start, end int) {
 
 // afterVerb masks the value behind the verb at v: "is x". It reports whether one is there.
 func (x *Scanner) afterVerb(v int, k fieldname.Kind) bool {
-	for _, verb := range verbs {
+	for _, verb := range fieldname.Verbs {
 		if !x.Has(v, verb) || !x.Is(v+len(verb), char.Blank) {
 			continue
 		}
@@ -164,14 +148,11 @@ func (x *Scanner) maskAfterVerb(i int) int {
 		return i + 1
 	}
 	start, end := x.Name(i)
-	if start == end && end > 0 && x.S[end-1] >= 0x80 {
-		start = x.back(end, max(0, end-maxTail), char.Word, "")
+	if start > 0 && x.S[start-1] >= 0x80 {
+		start = x.back(start, max(0, start-maxTail), char.Word, "")
 	}
 	if start == end {
 		return i + 1
-	}
-	if start > 0 && x.S[start-1] >= 0x80 {
-		start = x.back(start, max(0, start-maxTail), char.Word, "")
 	}
 	k := fieldname.OfName(x.S[start:end])
 	if k == fieldname.None || k == fieldname.Key {

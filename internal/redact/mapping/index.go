@@ -180,7 +180,7 @@ func (ix *Index) findAt(text []byte, i int) (f *form, near bool) {
 	return nil, near
 }
 
-// maxContext is how many bytes before a number isWordStart looks at.
+// maxContext is the number of bytes before a number that isWordStart reads.
 const maxContext = 6
 
 // isWordStart reports whether a word or number may begin behind before: its last character is neither a letter

@@ -71,7 +71,7 @@ func (r *Restorer) Held() int { return len(r.text) - r.context }
 // another.
 const maxYield = 3
 
-// Yield writes what is held but for what a placeholder may have begun with: the last letters of a word go. A text
+// Yield writes what is held except what a placeholder may have begun with: the last letters of a word go. A text
 // that continues later may be cut within a placeholder at any place, so that its beginning stays held.
 func (r *Restorer) Yield() error {
 	from := r.context

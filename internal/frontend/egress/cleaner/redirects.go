@@ -12,7 +12,7 @@ import (
 const (
 	// maxRedirects bounds the redirects that are remembered for one caller.
 	maxRedirects = 256
-	// redirectTime is how long a redirect is remembered.
+	// redirectTime is the time for which a redirect is remembered.
 	redirectTime = time.Hour
 )
 

@@ -30,7 +30,7 @@ const (
 )
 
 const (
-	// documentTime is how long the text of one document may take, documentsTime that of all.
+	// documentTime bounds the time for the text of one document, documentsTime that of all.
 	documentTime  = time.Second
 	documentsTime = 5 * time.Second
 

@@ -1,11 +1,14 @@
-package config
+// Package register reads secrets to be masked from files, environment variables and commands.
+package register
 
 import (
 	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -20,17 +23,17 @@ import (
 const (
 	// maxRegister bounds one source, in bytes.
 	maxRegister = 64 << 10
-	// maxSources bounds how many sources there are.
-	maxSources = 256
+	// MaxSources is the number of sources that can be given.
+	MaxSources = 256
 	// registerTime bounds a command that prints secrets.
 	registerTime = 10 * time.Second
 	// leastSecret is the shortest text that can be told from ordinary ones.
 	leastSecret = 4
 )
 
-// RegisterConfig says where secrets are that are masked wherever they stand, in
-// any encoding. What it names is read once, into memory that is not swapped.
-type RegisterConfig struct {
+// Source says where secrets are that are masked at every place, in any encoding. What it names is read once,
+// into memory that is not swapped.
+type Source struct {
 	File    string   `yaml:"file" doc:"a file of yours (0600) with one secret in each line, relative to this file"`
 	Whole   bool     `yaml:"whole" doc:"the file is one secret, such as a key of several lines"`
 	Env     string   `yaml:"env" doc:"the environment variable of the daemon that holds one"`
@@ -42,18 +45,18 @@ type RegisterConfig struct {
 	shared bool `yaml:"-"`
 }
 
-// ParseRegister reads what a command line says: file:PATH, whole:PATH,
+// Parse reads what a command line says: file:PATH, whole:PATH,
 // env:NAME or cmd:COMMAND, which a shell runs. The error is a UsageError that
 // does not repeat what may be a secret.
-func ParseRegister(text string) (RegisterConfig, error) {
+func Parse(text string) (Source, error) {
 	kind, what, ok := strings.Cut(text, ":")
-	r := RegisterConfig{shared: true, At: "--register"}
+	r := Source{shared: true, At: "--register"}
 	switch {
 	case !ok || what == "" || strings.ContainsRune(what, 0):
 	case kind == "file" || kind == "whole":
 		r.File, r.Whole = what, kind == "whole"
 		return r, nil
-	case kind == "env" && envName().MatchString(what):
+	case kind == "env" && IsEnvName(what):
 		r.Env = what
 		return r, nil
 	case kind == "cmd":
@@ -65,17 +68,17 @@ func ParseRegister(text string) (RegisterConfig, error) {
 
 // SharedFile is a file with one secret in each line that others may be able to
 // read: a person named it.
-func SharedFile(path string) RegisterConfig { return RegisterConfig{File: path, shared: true} }
+func SharedFile(path string) Source { return Source{File: path, shared: true} }
 
-// Register reads the secrets of all sources into m: at most 64 KiB each. A
+// Read reads the secrets of all sources into m: at most 64 KiB each. A
 // source that cannot be read, or holds none, is an error, which names the place
 // and never a value.
-func Register(ctx context.Context, m *redact.Memory, from []RegisterConfig) ([]holdfast.Secret, error) {
+func Read(ctx context.Context, m *redact.Memory, from []Source) ([]holdfast.Secret, error) {
 	if len(from) == 0 {
 		return nil, nil
 	}
-	if len(from) > maxSources {
-		return nil, usage.Errorf("at most %d sources of secrets can be registered", maxSources)
+	if len(from) > MaxSources {
+		return nil, usage.Errorf("at most %d sources of secrets can be registered", MaxSources)
 	}
 	buf := m.Buffer(maxRegister + 1)
 	var out []holdfast.Secret
@@ -93,7 +96,7 @@ func Register(ctx context.Context, m *redact.Memory, from []RegisterConfig) ([]h
 }
 
 // name is what messages call a source.
-func (r RegisterConfig) name() string {
+func (r Source) name() string {
 	switch {
 	case r.File != "":
 		return r.File
@@ -104,7 +107,7 @@ func (r RegisterConfig) name() string {
 }
 
 // read fills buf and returns how much there is.
-func (r RegisterConfig) read(ctx context.Context, buf []byte) (n int, err error) {
+func (r Source) read(ctx context.Context, buf []byte) (n int, err error) {
 	switch {
 	case r.File != "":
 		n, err = r.readFile(buf)
@@ -124,7 +127,7 @@ func (r RegisterConfig) read(ctx context.Context, buf []byte) (n int, err error)
 	return n, err
 }
 
-func (r RegisterConfig) readFile(buf []byte) (int, error) {
+func (r Source) readFile(buf []byte) (int, error) {
 	check := guard.CheckPrivate(r.File)
 	if r.shared {
 		check = func(os.FileInfo) error { return nil }
@@ -139,7 +142,7 @@ func (r RegisterConfig) readFile(buf []byte) (int, error) {
 }
 
 // run reads what the command prints.
-func (r RegisterConfig) run(ctx context.Context, buf []byte) (int, error) {
+func (r Source) run(ctx context.Context, buf []byte) (int, error) {
 	n, err := credential.ReadOutput(ctx, r.Command, buf, registerTime)
 	if err != nil {
 		why, hint := usage.Explain(err)
@@ -150,7 +153,7 @@ func (r RegisterConfig) run(ctx context.Context, buf []byte) (int, error) {
 
 // split adds the secrets that text holds. It stands in a buffer that is
 // cleared.
-func (r RegisterConfig) split(m *redact.Memory, text []byte, to []holdfast.Secret) ([]holdfast.Secret, error) {
+func (r Source) split(m *redact.Memory, text []byte, to []holdfast.Secret) ([]holdfast.Secret, error) {
 	lines, found := [][]byte{text}, false
 	if !r.Whole && r.Env == "" {
 		lines = bytes.Split(text, []byte{'\n'})
@@ -176,3 +179,8 @@ func (r RegisterConfig) split(m *redact.Memory, text []byte, to []holdfast.Secre
 	}
 	return to, nil
 }
+
+var envName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) })
+
+// IsEnvName reports whether s can be the name of an environment variable.
+func IsEnvName(s string) bool { return envName().MatchString(s) }
