@@ -53,6 +53,7 @@ var orders = map[string][]string{
 	"internal/frontend/mcp": {
 		"code", "remote", "server", "redaction", "gateway", "router", "streamable", "service",
 	},
+	"internal/config":              {"register"},
 	"internal/store/sqlite":        {"connection", "schema"},
 	"internal/policy/constitution": {"failure", "rulefile", "outputcheck"},
 	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot", "hostlimit", "bystander", "cgroup"},
@@ -74,16 +75,16 @@ func isOrdered(dir, own string) bool {
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
-	{"internal/feature", "internal/feature/erasure"}:  "the list of the features",
-	{"internal/feature", "internal/feature/exceed"}:   "the list of the features",
-	{"internal/feature", "internal/feature/goal"}:     "the list of the features",
-	{"internal/feature", "internal/feature/judge"}:    "the list of the features",
+	{"internal/feature", "internal/feature/erasure"}:    "the list of the features",
+	{"internal/feature", "internal/feature/exceed"}:     "the list of the features",
+	{"internal/feature", "internal/feature/goal"}:       "the list of the features",
+	{"internal/feature", "internal/feature/judge"}:      "the list of the features",
 	{"internal/feature", "internal/feature/modelvalue"}: "the list of the features",
-	{"internal/feature", "internal/feature/respond"}:  "the list of the features",
-	{"internal/feature", "internal/feature/spend"}:    "the list of the features",
-	{"internal/feature", "internal/feature/subagent"}: "the list of the features",
-	{"internal/feature", "internal/feature/toolpin"}:  "the list of the features",
-	{"internal/leaf/schema", "internal/leaf/excerpt"}: "an error quotes the place in a document",
+	{"internal/feature", "internal/feature/respond"}:    "the list of the features",
+	{"internal/feature", "internal/feature/spend"}:      "the list of the features",
+	{"internal/feature", "internal/feature/subagent"}:   "the list of the features",
+	{"internal/feature", "internal/feature/toolpin"}:    "the list of the features",
+	{"internal/leaf/schema", "internal/leaf/excerpt"}:   "an error quotes the place in a document",
 	{"internal/policy/contract",
 		"internal/policy/constitution/failure"}: "a predicate can fail",
 	{"internal/policy/contract",

@@ -35,7 +35,7 @@ func TestEgress_Engine_knowsTheCredentials(t *testing.T) {
 	if got := shown("first-value-of-the-key another-value-of-it"); got != "[secret] [secret]" {
 		t.Errorf("%q", got)
 	}
-	if s.engine(d) != s.engine(d) {
+	if made := s.engine(d); made != s.engine(d) {
 		t.Error("the engine is not kept")
 	}
 	// More than an engine takes refuses, and masks less never.
