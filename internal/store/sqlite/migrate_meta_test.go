@@ -52,8 +52,12 @@ func TestDeclaredTablesAreThoseOfVersion3(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	later := []string{"row_model_value", "row_model_value_end"} // a store makes them when they are declared
 	for d := range tables {
 		name := tableName(d)
+		if slices.Contains(later, name) {
+			continue
+		}
 		if got, want := columns(made.side, name), columns(c, name); len(got) == 0 || !slices.Equal(got, want) {
 			t.Errorf("%s has the columns %q, and is declared as %q", name, got, want)
 		}
