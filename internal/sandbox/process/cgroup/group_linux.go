@@ -293,6 +293,9 @@ func (g *Group) Kill() error {
 // removeWithin is how long a group may stay busy after its last process died.
 const removeWithin = 2 * time.Second
 
+// closeWithin bounds the time for which one directory of groups may stay busy at Close.
+const closeWithin = 200 * time.Millisecond
+
 // Remove takes the group away. What is still in it is not killed, and makes
 // this fail; then it may be called again.
 func (g *Group) Remove() error {
@@ -334,7 +337,13 @@ func (b *branch) close() {
 	}
 	unix.Close(b.fd)
 	b.fd = -1
-	unix.Rmdir(b.base + "/" + b.name)
+	// The kernel may still count a group that has just been removed; one that is left is swept by the next process.
+	for deadline := time.Now().Add(closeWithin); unix.Rmdir(b.base+"/"+b.name) == unix.EBUSY; {
+		if time.Now().After(deadline) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // ctlDir is a group's directory: sub, with a slash at its end, below the open
