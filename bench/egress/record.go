@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/bench/internal/fixture"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -21,7 +22,8 @@ import (
 // when it came, and measures how long after the answer its entry is.
 func measureRecord(b *measure.Run, w *wayOut) (_ []measure.Figure, err error) {
 	requests := b.Rounds(300)
-	store, err := sqlite.Open(b.Ctx, sqlite.Options{Path: filepath.Join(w.daemon.State, "holdfast.db"), ReadOnly: true})
+	path := filepath.Join(w.daemon.State, "holdfast.db")
+	store, err := sqlite.Open(b.Ctx, sqlite.Options{Path: path, ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		return nil, err
 	}

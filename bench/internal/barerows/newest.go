@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -12,7 +13,7 @@ import (
 
 // ReadNewest are the bytes of the newest begin and entry of a store.
 func ReadNewest(b *measure.Run, path string) (out [2][]byte, err error) {
-	s, err := sqlite.Open(b.Ctx, sqlite.Options{Path: path, ReadOnly: true})
+	s, err := sqlite.Open(b.Ctx, sqlite.Options{Path: path, ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		return out, err
 	}
