@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"strconv"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func derivePlaceholder(key []byte, rule string, value []byte, n byte) (placehold
 	if mixed < minMixed && isDigits(value) {
 		return s.makeDigits(12), 0
 	}
-	if mixed < minMixed {
+	if mixed < minMixed || hasEscapedLetter(value) { // makeLike would keep it
 		return "hf-" + s.makeWord(10), 3
 	}
 	if isArmour(value) {
@@ -199,6 +200,22 @@ func escapeLen(text []byte) int {
 		return 2
 	}
 	return 0
+}
+
+// hasEscapedLetter reports whether a value has a letter or digit that is percent-encoded or written as \u0041, or a
+// character beyond ASCII that is.
+func hasEscapedLetter(value []byte) bool {
+	for i := 0; i < len(value); i++ {
+		n := escapeLen(value[i:])
+		if n > 2 {
+			c, err := strconv.ParseUint(string(value[i+n/3:i+n]), 16, 16)
+			if err != nil || c >= 0x80 || isLetter(byte(c)) || isDigit(byte(c)) {
+				return true
+			}
+		}
+		i += max(0, n-1)
+	}
+	return false
 }
 
 // makeArmour is makeLike, with what begins and ends the block unchanged.

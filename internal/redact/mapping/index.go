@@ -57,8 +57,8 @@ func (s *Session) takeSnapshot() *Snapshot {
 	return s.last
 }
 
-// index returns the index of texts, or of texts that are JSON documents.
-func (p *Snapshot) index(inJSON bool) *Index {
+// findIndex returns the index of texts, or of texts that are JSON documents.
+func (p *Snapshot) findIndex(inJSON bool) *Index {
 	if inJSON {
 		p.documentOnce.Do(func() { p.document = buildIndex(p.entries, true) })
 		return p.document
@@ -159,7 +159,7 @@ func newIndex(forms []form) *Index {
 func headOf(s string) int { return int(s[0])<<8 | int(s[1]) }
 
 // findAt returns the longest form that text has at i. near says that text only begins as one does, far enough
-// to be an altered one. A number within a longer number or a word is none.
+// to be an altered one. A number within a longer number or a word does not count.
 func (ix *Index) findAt(text []byte, i int) (f *form, near bool) {
 	rest := text[i:min(len(text), i+ix.most)]
 	isStart := isWordStart(text[:i])

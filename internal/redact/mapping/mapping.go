@@ -82,7 +82,7 @@ func (s *Session) Begin(texts [][]byte, owned func([]byte) bool) *Request {
 		}
 		s.dropSnapshot()
 	}
-	for _, p := range s.takeSnapshot().index(false).listIn(texts) {
+	for _, p := range s.takeSnapshot().findIndex(false).listIn(texts) {
 		if e := s.byPlaceholder[p]; e != nil {
 			s.forgetEntry(e)
 			s.noteReal(p)

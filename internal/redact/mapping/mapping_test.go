@@ -61,6 +61,28 @@ func restoreText(s *Session, text string) string {
 	return string(out)
 }
 
+// TestEscapedValueIsReplaced: no letter of a value stays because it is percent-encoded or a \u escape; signs that
+// are escaped do.
+func TestEscapedValueIsReplaced(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil, nil)
+	for _, value := range []string{"%51%7a%37%21%6b%66%6d%57", "%51%7A%37%21%6B%66%6D%57",
+		`\u0051\u007a\u0037\u0021\u006b\u0066\u006d\u0057`, "abcdefgh12%51%7a%37%6b", "%C3%A4bcdefgh1234"} {
+		got := string(r.Replace("secret.assignment", []byte(value)))
+		for _, part := range []string{"%51", "%7a", "%37", "%6b", "%C3", "%6B", "u0051", "u007a", "u0037"} {
+			if strings.Contains(got, part) {
+				t.Errorf("%q became %q, which has %q", value, got, part)
+			}
+		}
+		if back := restoreText(s, "x "+got+" y"); back != "x "+value+" y" {
+			t.Errorf("%q came back as %q", value, back)
+		}
+	}
+	if got := string(r.Replace("secret.url", []byte("abcdef%40ghijk12"))); got[6:9] != "%40" {
+		t.Errorf("an escaped sign is lost in %q", got)
+	}
+}
+
 func TestPlaceholderHasTheFormOfItsValue(t *testing.T) {
 	s := newTestSession()
 	r := s.Begin(nil, nil)

@@ -38,7 +38,7 @@ type Restorer struct {
 // Restore returns a Restorer for an answer. inJSON says that the text is a JSON document, such as the arguments
 // of a tool.
 func (p *Snapshot) Restore(inJSON bool, w io.Writer) *Restorer {
-	return &Restorer{s: p.s, ix: p.index(inJSON), w: w}
+	return &Restorer{s: p.s, ix: p.findIndex(inJSON), w: w}
 }
 
 // Write takes more of the text.
@@ -131,7 +131,7 @@ func (r *Restorer) passText(out []byte, from, to int) error {
 
 // RestoreText restores the placeholders of one whole text. It returns text itself if it has none.
 func (p *Snapshot) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
-	ix := p.index(inJSON)
+	ix := p.findIndex(inJSON)
 	var out []byte
 	var n Counts
 	from := 0

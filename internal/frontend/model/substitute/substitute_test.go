@@ -189,7 +189,7 @@ func TestReplaceKeepsWhatIsNoSecret(t *testing.T) {
 	e := newEngine(t)
 	for _, c := range []struct{ text, keeps string }{
 		{"Authorization: Bearer 3kQ9xYz7AbCdEfGhIjKlMnOpQrStUvWx\n", "Authorization: Bearer "},
-		{`PASSWORD="Ma\nple\u0041417xq"` + "\n", `\n`},
+		{`PASSWORD="Ma\nple\u0021417xq"` + "\n", `\n`},
 		{`key = "-----BEGIN RSA PRIVATE KEY-----\n` + strings.Repeat(`abcdEFGH01234567abcdEFGH01234567\n`, 12) +
 			`-----END RSA PRIVATE KEY-----"`, `-----END RSA PRIVATE KEY-----`},
 		{`[{"alice@corp-x.com":1},{"alice@corp-x.com":2}]`, `@mail.example":2}`},
