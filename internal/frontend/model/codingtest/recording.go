@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -49,7 +50,7 @@ var omitted = []string{"Authorization", "X-Api-Key", "Cookie", "Connection", "Co
 // maxOwnText is the length to which a recording cuts a host's own texts, in bytes.
 const maxOwnText = 120
 
-// WriteRecording writes the requests of a host to a file, each in a line. It names the work tree /home/agent/work,
+// WriteRecording writes the requests of a host to a file, each in a line. It names the work tree /srv/project,
 // leaves out credentials and tools that are those of the request before, and cuts the host's own instructions.
 func WriteRecording(file string, all []Asked, tree string) error {
 	var out bytes.Buffer
@@ -73,6 +74,7 @@ func WriteRecording(file string, all []Asked, tree string) error {
 				if v, _ := m.(document); v["role"] == "system" || v["role"] == "developer" {
 					list[i] = cutOwnTexts(m)
 				}
+				cutReminders(m)
 			}
 		}
 		now, err := json.Marshal(body["tools"])
@@ -84,9 +86,29 @@ func WriteRecording(file string, all []Asked, tree string) error {
 		}
 		tools = now
 		a.Body = json.RawMessage(encodeArguments(body))
-		out.WriteString(strings.ReplaceAll(encodeArguments(a), tree, "/home/agent/work") + "\n")
+		line := strings.ReplaceAll(encodeArguments(a), tree, "/srv/project")
+		line = deviceID.ReplaceAllString(line, "${1}0")
+		out.WriteString(agentName.ReplaceAllString(line, "${1}agent") + "\n")
 	}
 	return os.WriteFile(file, out.Bytes(), 0o600)
+}
+
+// deviceID and agentName are what hosts derive from the machine and its user.
+var (
+	deviceID  = regexp.MustCompile(`(device_id\\+":\\+")[0-9a-f]+`)
+	agentName = regexp.MustCompile(`(agent_name\\*":\\*")/root`)
+)
+
+// cutReminders cuts the host's own texts in the content of a message of a user.
+func cutReminders(m any) {
+	message, _ := m.(document)
+	parts, _ := message["content"].([]any)
+	for _, p := range parts {
+		part, _ := p.(document)
+		if text, _ := part["text"].(string); strings.HasPrefix(text, "<system-reminder>") {
+			part["text"] = cutOwnTexts(text)
+		}
+	}
 }
 
 // cutOwnTexts returns a value with its texts cut to maxOwnText.
