@@ -28,7 +28,7 @@ func learned(t *testing.T, d *Daemon) {
 // restart, and people are not told again of what they were told.
 func TestD41a_RestartForgetsNothing(t *testing.T) {
 	t.Parallel()
-	d, _, down := up(t, watched+"watch: {unchecked: 1ms}\n") // each tick finds that nobody looked
+	d, _, down := up(t, watched+"watch: {unchecked: 1ms}\n") // each tick finds that no person looked
 	opt := d.opt
 	for range 4 {
 		_ = acts(t, d, "ada", "test/act", `{"same":1}`, nil)

@@ -9,7 +9,7 @@ import (
 var detectSecretsTargets = map[string]target{every: {atLeast: 85}}
 
 // readDetectSecrets reads the payloads of the plugins' tests: tuples of Python whose first
-// part is a text and whose second part says whether it has a secret (True, False), or is the
+// part is a text and whose second part is whether it has a secret (True, False), or is the
 // secret itself. Files are read for literals, constants and format; nothing is run. Tuples
 // of other forms are left out.
 func readDetectSecrets(dir string, each func(Text) error) error {

@@ -172,13 +172,14 @@ func (s *codingSite) makeTree() {
 		}
 	}
 	name, mail, _ := strings.Cut(strings.TrimSuffix(codingtest.Author, ">"), " <")
-	s.git("init", "-q", "-b", "main")
-	s.git("add", "-A")
-	s.git("-c", "user.name="+name, "-c", "user.email="+mail, "commit", "-qm", "Begin", "--date", "2026-11-01T10:00:00Z")
+	s.runGit("init", "-q", "-b", "main")
+	s.runGit("add", "-A")
+	s.runGit("-c", "user.name="+name, "-c", "user.email="+mail, "commit", "-qm", "Begin",
+		"--date", "2026-11-01T10:00:00Z")
 }
 
-// git runs git in the work tree and returns what it prints.
-func (s *codingSite) git(args ...string) string {
+// runGit runs git in the work tree and returns what it prints.
+func (s *codingSite) runGit(args ...string) string {
 	s.t.Helper()
 	cmd := exec.Command("git", append([]string{"-C", s.tree}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2026-11-01T10:00:00Z")
@@ -237,7 +238,7 @@ func (s *codingSite) runHost(host codingHost, holdfast bool) (run codingRun, tol
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	run.commits = strings.Split(s.git("log", "--format=%T %an <%ae> %B"), "\n")
+	run.commits = strings.Split(s.runGit("log", "--format=%T %an <%ae> %B"), "\n")
 	return run, errs.String()
 }
 

@@ -156,7 +156,7 @@ func (a *app) makeEngine(f redactFlags) (*redact.Engine, *config.Loaded, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	from, err := f.sources()
+	from, err := f.listSources()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -225,8 +225,8 @@ func (f *redactFlags) options() (o redact.Options, err error) {
 	return o, nil
 }
 
-// sources are where the flags say that secrets are.
-func (f *redactFlags) sources() ([]register.Source, error) {
+// listSources are where the flags say that secrets are.
+func (f *redactFlags) listSources() ([]register.Source, error) {
 	var from []register.Source
 	for _, text := range f.register {
 		r, err := register.Parse(text)

@@ -70,7 +70,7 @@ func New(o Options) (*Engine, error) {
 		text.Kinds = rule.OnlySecrets
 	}
 	e := &Engine{text: text, bodies: format.New(text)}
-	// They share no familiar names: a secret that a name holds is none to the other.
+	// They share no familiar names: what a name marks as a secret stays as it is in the other.
 	e.secrets, e.personal = format.New(text.WithKinds(rule.OnlySecrets)), format.New(text.WithKinds(rule.OnlyPersonal))
 	return e, nil
 }

@@ -83,9 +83,9 @@ func Read(ctx context.Context, m *redact.Memory, from []Source) ([]holdfast.Secr
 	buf := m.Buffer(maxRegister + 1)
 	var out []holdfast.Secret
 	for _, r := range from {
-		n, err := r.read(ctx, buf)
+		n, err := r.readInto(ctx, buf)
 		if err == nil {
-			out, err = r.split(m, buf[:n], out)
+			out, err = r.addSecrets(m, buf[:n], out)
 		}
 		clear(buf)
 		if err != nil {
@@ -95,8 +95,8 @@ func Read(ctx context.Context, m *redact.Memory, from []Source) ([]holdfast.Secr
 	return out, nil
 }
 
-// name is what messages call a source.
-func (r Source) name() string {
+// describe returns what messages call a source.
+func (r Source) describe() string {
 	switch {
 	case r.File != "":
 		return r.File
@@ -106,8 +106,8 @@ func (r Source) name() string {
 	return "the command of " + r.At
 }
 
-// read fills buf and returns how much there is.
-func (r Source) read(ctx context.Context, buf []byte) (n int, err error) {
+// readInto fills buf and returns how much there is.
+func (r Source) readInto(ctx context.Context, buf []byte) (n int, err error) {
 	switch {
 	case r.File != "":
 		n, err = r.readFile(buf)
@@ -115,14 +115,14 @@ func (r Source) read(ctx context.Context, buf []byte) (n int, err error) {
 		text, ok := os.LookupEnv(r.Env)
 		if !ok {
 			return 0, usage.HintErrorf("set it where holdfast is started", "secrets to register: %s is not set",
-				r.name())
+				r.describe())
 		}
 		n = copy(buf, text)
 	default:
-		n, err = r.run(ctx, buf)
+		n, err = r.readCommand(ctx, buf)
 	}
 	if err == nil && n > maxRegister {
-		err = usage.Errorf("secrets to register: %s holds more than %d bytes", r.name(), maxRegister)
+		err = usage.Errorf("secrets to register: %s holds more than %d bytes", r.describe(), maxRegister)
 	}
 	return n, err
 }
@@ -141,19 +141,19 @@ func (r Source) readFile(buf []byte) (int, error) {
 	return credential.FillBuffer(f, buf)
 }
 
-// run reads what the command prints.
-func (r Source) run(ctx context.Context, buf []byte) (int, error) {
+// readCommand reads what the command prints.
+func (r Source) readCommand(ctx context.Context, buf []byte) (int, error) {
 	n, err := credential.ReadOutput(ctx, r.Command, buf, registerTime)
 	if err != nil {
 		why, hint := usage.Explain(err)
-		return 0, usage.HintErrorf(hint, "secrets to register: %s %s", r.name(), why)
+		return 0, usage.HintErrorf(hint, "secrets to register: %s %s", r.describe(), why)
 	}
 	return n, nil
 }
 
-// split adds the secrets that text holds. It stands in a buffer that is
+// addSecrets adds the secrets that text holds. It stands in a buffer that is
 // cleared.
-func (r Source) split(m *redact.Memory, text []byte, to []holdfast.Secret) ([]holdfast.Secret, error) {
+func (r Source) addSecrets(m *redact.Memory, text []byte, to []holdfast.Secret) ([]holdfast.Secret, error) {
 	lines, found := [][]byte{text}, false
 	if !r.Whole && r.Env == "" {
 		lines = bytes.Split(text, []byte{'\n'})
@@ -164,7 +164,7 @@ func (r Source) split(m *redact.Memory, text []byte, to []holdfast.Secret) ([]ho
 			continue
 		}
 		if len(l) < leastSecret {
-			where := r.name()
+			where := r.describe()
 			if len(lines) > 1 {
 				where = fmt.Sprintf("line %d of %s", i+1, where)
 			}
@@ -175,7 +175,7 @@ func (r Source) split(m *redact.Memory, text []byte, to []holdfast.Secret) ([]ho
 		found, to = true, append(to, m.Secret(l))
 	}
 	if !found {
-		return nil, usage.Errorf("secrets to register: %s holds none", r.name())
+		return nil, usage.Errorf("secrets to register: %s holds none", r.describe())
 	}
 	return to, nil
 }

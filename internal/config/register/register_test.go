@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-func revealed(ss []holdfast.Secret) string {
+func revealAll(ss []holdfast.Secret) string {
 	var out []string
 	for _, s := range ss {
 		out = append(out, s.Reveal())
@@ -37,8 +37,8 @@ func TestReadReadsEverySource(t *testing.T) {
 		}
 		var m redact.Memory
 		got, err := Read(t.Context(), &m, []Source{r})
-		if err != nil || revealed(got) != want {
-			t.Errorf("%s gives %q, %v", from, revealed(got), err)
+		if err != nil || revealAll(got) != want {
+			t.Errorf("%s gives %q, %v", from, revealAll(got), err)
 		}
 	}
 }

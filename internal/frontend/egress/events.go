@@ -293,7 +293,7 @@ func (e *events) release(all bool) error {
 
 // refused is the error of a domain that takes no answer with a finding.
 func (e *events) refused() error {
-	rules := e.a.rules()
+	rules := e.a.listRules()
 	if rules.Secrets != domain.Refuse && e.a.d.Personal != domain.Refuse {
 		return nil
 	}

@@ -377,7 +377,7 @@ func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.
 		}
 		answered := time.Now()
 		x.took.answer, start = answered.Sub(start), answered
-		x.answer, err = x.p.relay(ctx, w, x.domain, resp, x.model, x.masked)
+		x.answer, err = x.p.relayAnswer(ctx, w, x.domain, resp, x.model, x.masked)
 	}
 	x.p.counters.Observe(counters.Stream, time.Since(start))
 	return err

@@ -222,7 +222,7 @@ func (x *outside) pass(w http.ResponseWriter, r *http.Request, d *domain.Domain,
 	if err != nil {
 		return relayed{}, err
 	}
-	return x.p.relay(r.Context(), w, d, resp, nil, nil)
+	return x.p.relayAnswer(r.Context(), w, d, resp, nil, nil)
 }
 
 // measured is what the last exchange said.

@@ -28,7 +28,7 @@ const (
 	maxFindings = 1000
 )
 
-// relay gives resp to the client, redacted as d says, and closes its body. Short
+// relayAnswer gives resp to the client, redacted as d says, and closes its body. Short
 // answers, JSON and forms are redacted as one document; longer text as it comes,
 // so that what was written is at every time the beginning of the redaction of
 // the whole (D25b); events one by one. Binary answers pass where d says so. The
@@ -42,7 +42,7 @@ const (
 // PayloadTooLargeError, RedactionError, refusal.RuleBusy.
 //
 // m is what is asked of a model, which meters the answer; nil where none is. masked is what was masked in the request.
-func (p *Proxy) relay(
+func (p *Proxy) relayAnswer(
 	ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model,
 	masked []redact.Finding,
 ) (relayed, error) {
@@ -160,7 +160,7 @@ func (a *answer) open() error {
 		}
 	}
 	if a.isRedacted() {
-		clean, found, failed := a.p.out.cleaners.CleanHeader(a.c, a.rules(), kept)
+		clean, found, failed := a.p.out.cleaners.CleanHeader(a.c, a.listRules(), kept)
 		if failed != nil {
 			return failed
 		}
@@ -177,8 +177,8 @@ func (a *answer) open() error {
 	return nil
 }
 
-// rules returns what happens to what is found in the answer.
-func (a *answer) rules() cleaner.Rules { return cleaner.AnswerRules(a.d, a.mode) }
+// listRules returns what happens to what is found in the answer.
+func (a *answer) listRules() cleaner.Rules { return cleaner.AnswerRules(a.d, a.mode) }
 
 // findSigned returns the Location of a redirect whose URL has a signature, and remembers it: the caller may follow it
 // (cleaner.FindSigned). It returns "" for other answers.

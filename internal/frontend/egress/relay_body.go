@@ -71,7 +71,7 @@ func (a *answer) whole(in io.Reader, length int64) error {
 		kind, params := coding.MediaKind(a.got.contentType)
 		return a.pieces(io.MultiReader(bytes.NewReader(raw), in), kind, params, -1)
 	}
-	out, found, failed := a.p.out.cleaners.CleanBody(a.c, a.rules(), a.got.contentType, raw, share)
+	out, found, failed := a.p.out.cleaners.CleanBody(a.c, a.listRules(), a.got.contentType, raw, share)
 	if failed != nil {
 		if cleaner.IsUnscannable(failed) && coding.IsBinary(raw) {
 			return a.binaryRefused()
@@ -158,8 +158,8 @@ func (a *answer) copyText(in io.Reader, buf []byte) error {
 			if _, err := s.Write(buf[:n]); err != nil {
 				return err
 			}
-			if refused := a.rules().ListRefused(s.Findings()); len(refused) > 0 {
-				return a.rules().Refuse("the answer", refused)
+			if refused := a.listRules().ListRefused(s.Findings()); len(refused) > 0 {
+				return a.listRules().Refuse("the answer", refused)
 			}
 		}
 		if err == io.EOF {

@@ -99,7 +99,7 @@ func (p *Proxy) noSocket(
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.ContentLength = -1 // of a body of which the beginning is there
 		resp.Header.Del("Content-Length")
-		return p.relay(ctx, w, d, resp, nil, masked)
+		return p.relayAnswer(ctx, w, d, resp, nil, masked)
 	}
 	var known *holdfast.Error
 	if errors.As(err, &known) {
@@ -169,7 +169,7 @@ func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 		return func() {
 			// An end that takes nothing more may have said its last before: the other
 			// is still to get that.
-			if *err = s.way(ctx, to, from, rules, most, out); *err == errUntaken {
+			if *err = s.carryMessages(ctx, to, from, rules, most, out); *err == errUntaken {
 				*err = nil
 				return
 			}
@@ -192,9 +192,11 @@ func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 // if anything, says why.
 var errUntaken = errors.New("the message was not taken")
 
-// way carries messages one way until its end closes, and closes the other with
+// carryMessages carries messages one way until its end closes, and closes the other with
 // the same word, or until a message is not taken.
-func (s *socket) way(ctx context.Context, to, from *websocket.Conn, rules cleaner.Rules, most int64, out bool) error {
+func (s *socket) carryMessages(
+	ctx context.Context, to, from *websocket.Conn, rules cleaner.Rules, most int64, out bool,
+) error {
 	from.SetReadLimit(min(maxMessage, most))
 	for total := int64(0); ; {
 		kind, data, err := from.Read(ctx)
@@ -254,7 +256,7 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, rule
 	var said websocket.CloseError
 	switch {
 	case errors.As(err, &said):
-		_ = to.Close(said.Code, s.reason(ctx, rules, said.Reason))
+		_ = to.Close(said.Code, s.cleanReason(ctx, rules, said.Reason))
 		return nil
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		_ = to.Close(websocket.StatusMessageTooBig, "")
@@ -266,8 +268,8 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, rule
 	return nil
 }
 
-// reason is why an end closed, redacted as a message is; "" where it may not go on.
-func (s *socket) reason(ctx context.Context, rules cleaner.Rules, text string) string {
+// cleanReason is why an end closed, redacted as a message is; "" where it may not go on.
+func (s *socket) cleanReason(ctx context.Context, rules cleaner.Rules, text string) string {
 	share := s.p.out.memory.NewShare(heldBy(ctx))
 	defer share.Done()
 	clean, _, failed := s.clean(rules, websocket.MessageText, []byte(text), share)

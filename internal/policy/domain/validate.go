@@ -147,7 +147,7 @@ func checkRedaction(d *Domain) *holdfast.Error {
 	}
 	replaces := d.Type == LLM && (d.Request == "" || d.Request == Placeholder)
 	if d.Personal != "" && (replaces || d.Request == Off && d.Response == Off) {
-		return wrong("says what happens to personal data, and does not mask or refuse secrets",
+		return wrong("decides on personal data, and does not mask or refuse secrets",
 			"off looks for nothing, and placeholders are of both: leave `personal` out, or write `request: mask` or `refuse`")
 	}
 	if d.Response == Restore && d.Request != "" && d.Request != Placeholder {

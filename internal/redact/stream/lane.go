@@ -198,7 +198,7 @@ func (l *lane) twin(o *lane) bool {
 	if n := len(l.edits); n > 0 && l.edits[n-1].Out >= l.base+l.at-maxWindow {
 		return false
 	}
-	mine, others := l.marks(), o.marks()
+	mine, others := l.listMarks(), o.listMarks()
 	for i := range mine {
 		if min(len(l.s)-*mine[i], 2*maxWindow) != min(len(o.s)-*others[i], 2*maxWindow) {
 			return false
@@ -207,8 +207,8 @@ func (l *lane) twin(o *lane) bool {
 	return true
 }
 
-// marks are the lane's places in s, besides the scanner's.
-func (l *lane) marks() [4]*int { return [...]*int{&l.at, &l.lit, &l.space, &l.tried} }
+// listMarks are the lane's places in s, besides the scanner's.
+func (l *lane) listMarks() [4]*int { return [...]*int{&l.at, &l.lit, &l.space, &l.tried} }
 
 // drop forgets text that lies far behind, and found spans that ended before
 // sent. Nothing from keep on is dropped.
@@ -222,7 +222,7 @@ func (l *lane) drop(keep, sent int) {
 	l.base += n
 	l.clear = max(-1, l.clear-n)
 	l.x.Drop(n)
-	for _, p := range l.marks() {
+	for _, p := range l.listMarks() {
 		*p = max(0, *p-n)
 	}
 	l.edits = prune(l.edits, l.base)

@@ -123,10 +123,10 @@ type echoes struct {
 	list map[[32]byte]*redact.Engine // guarded by mu
 }
 
-// engine returns one that masks credential and what may be told of it, nil where
+// findEngine returns one that masks credential and what may be told of it, nil where
 // e does it, as of registered secrets, or it is too short to be told from
 // ordinary text.
-func (s *echoes) engine(e *redact.Engine, credential string) *redact.Engine {
+func (s *echoes) findEngine(e *redact.Engine, credential string) *redact.Engine {
 	literals := Told(credential)
 	if !slices.ContainsFunc(literals, func(v holdfast.Secret) bool { return !masksWhole(e, v.Reveal()) }) {
 		return nil

@@ -40,7 +40,7 @@ func (p *Pool) Open(d *domain.Domain) (Cleaner, *holdfast.Error) {
 func (p *Pool) OpenAnswer(d *domain.Domain, credential string) (Cleaner, *holdfast.Error) {
 	c, failed := p.Open(d)
 	if failed == nil && credential != "" {
-		c.echo = p.echoes.engine(c.e, credential)
+		c.echo = p.echoes.findEngine(c.e, credential)
 	}
 	return c, failed
 }

@@ -42,12 +42,12 @@ func (r Rules) Refuse(place string, refused []redact.Finding) *holdfast.Error {
 	return &holdfast.Error{
 		Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "egress/found",
 		Why:  fmt.Sprintf("%s holds what %s may not have: %v", place, r.Row.Name, redact.Result{Findings: refused}.Rules()),
-		Hint: r.hint(refused),
+		Hint: r.buildHint(refused),
 	}
 }
 
-// hint says what to do about a refusal.
-func (r Rules) hint(refused []redact.Finding) string {
+// buildHint returns what to do about a refusal.
+func (r Rules) buildHint(refused []redact.Finding) string {
 	key := "personal"
 	if slices.ContainsFunc(refused, redact.Finding.IsSecret) {
 		if key = "request"; r.answers {

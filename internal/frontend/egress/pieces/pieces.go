@@ -140,7 +140,7 @@ func (p *Text) Settle() {
 
 // countShare is how many of the n bytes that came of [before, judged) are s's, where
 // they are also others': a mask is as long as it likes, so it is counted from the
-// side on which there is none.
+// side without others.
 func (p *Text) countShare(n, before int, s *Slot) int {
 	for _, f := range p.s.Findings() {
 		if f.Offset < p.judged && f.Offset+f.Length > s.to {

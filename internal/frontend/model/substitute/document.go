@@ -77,7 +77,7 @@ func partOf(path string) string {
 	return path
 }
 
-// decodeData returns the content of base64, alone or in a data: URL. isData is false if it is none; then the
+// decodeData returns the content of base64, alone or in a data: URL. isData is false for other text; then the
 // content is v.
 func decodeData(v []byte) (data []byte, isData bool) {
 	encoded := v

@@ -89,7 +89,7 @@ func isThought(path string) bool {
 	return strings.Contains(path, "thinking") || strings.Contains(path, "reasoning")
 }
 
-// isString reports whether a JSON value is a string; any other text is a document of its own.
+// isString reports whether a JSON value is a string; any other text is a separate document.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
 func (w *replacing) replaceAll() error {
