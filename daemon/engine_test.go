@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/detector"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/redactlog"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -43,7 +43,7 @@ func TestLogHoldsNothingThatIsRegistered(t *testing.T) {
 				"g", "inner", []byte("canary-hunter2"),
 			), "canary-hunter2", 3, "secret", holdfast.NewSecret("canary-hunter2"), "nil", nil, "n", 7)
 		text := b.String()
-		if strings.Contains(text, "hunter2") || strings.Count(text, placeholder.Secret) < 7 ||
+		if strings.Contains(text, "hunter2") || strings.Count(text, mask.Secret) < 7 ||
 			!strings.Contains(text, "REDACTED") {
 			t.Errorf("%s", text)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // app is one run of the program: what it reads, where it writes, and what the
@@ -223,7 +223,7 @@ func (a *app) hint(format string, args ...any) {
 func untold(s string) string {
 	e, err := redact.New(redact.Options{})
 	if err != nil {
-		return placeholder.Secret
+		return mask.Secret
 	}
 	r := e.Text([]byte(s))
 	for _, f := range r.Findings {

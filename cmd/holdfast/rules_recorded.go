@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/history"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -134,7 +134,7 @@ func gapOf(doc any, unread error) gap {
 		return g
 	}
 	for name, v := range m {
-		g.whole = g.whole || placeholder.IsIn(name)
+		g.whole = g.whole || mask.IsIn(name)
 		if hasMask(v) {
 			g.members = append(g.members, name)
 		}
@@ -155,12 +155,12 @@ func (g gap) of(n constitution.Needs) error {
 func hasMask(v any) bool {
 	switch v := v.(type) {
 	case string:
-		return placeholder.IsIn(v)
+		return mask.IsIn(v)
 	case []any:
 		return slices.ContainsFunc(v, hasMask)
 	case map[string]any:
 		for name, e := range v {
-			if placeholder.IsIn(name) || hasMask(e) {
+			if mask.IsIn(name) || hasMask(e) {
 				return true
 			}
 		}

@@ -2,8 +2,8 @@ package redact
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
@@ -12,7 +12,7 @@ import (
 type (
 	Finding = finding.Finding
 	Result  = finding.Result
-	Masks   = placeholder.Masks
+	Masks   = mask.Masks
 	Memory  = memory.Memory
 	Stream  = stream.Stream
 	Found   = stream.Found
@@ -28,7 +28,7 @@ const (
 
 // The styles of masks.
 const (
-	Ledger     = placeholder.Ledger
-	Egress     = placeholder.Egress
-	Pseudonyms = placeholder.Pseudonyms
+	Ledger     = mask.Ledger
+	Egress     = mask.Egress
+	Pseudonyms = mask.Pseudonyms
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // Of armours that lie in each other or across each other's end, each longer than
@@ -70,7 +70,7 @@ func TestArmoursAcrossEachOther(t *testing.T) {
 		"many":               {strings.Repeat(begin(""), 64-1) + strings.Repeat(end(""), 64-2) + last("")},
 	} {
 		text := []byte("x\n" + c.text + tail)
-		want := "x\n" + placeholder.Secret + "\nmail [email hidden] end\n"
+		want := "x\n" + mask.Secret + "\nmail [email hidden] end\n"
 		r := e.Text(text)
 		if string(r.Out) != want {
 			t.Errorf("%s: %.300q", name, r.Out)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
 
@@ -77,7 +77,7 @@ func TestAttackBodies(t *testing.T) {
 
 // TestAttackMasks holds that what looks like a mask hides nothing.
 func TestAttackMasks(t *testing.T) {
-	for _, style := range []placeholder.Masks{placeholder.Ledger, placeholder.Egress, placeholder.Pseudonyms} {
+	for _, style := range []mask.Masks{mask.Ledger, mask.Egress, mask.Pseudonyms} {
 		e, err := New(Options{Masks: style, Key: holdfast.NewSecret("0123456789abcdef")})
 		if err != nil {
 			t.Fatal(err)

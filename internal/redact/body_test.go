@@ -21,7 +21,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // shape is a way of carrying one value: how it is written, and the value read
@@ -244,7 +244,7 @@ func TestBodyOfEveryShapeSecretAndEncoding(t *testing.T) {
 
 func egress(t testing.TB, literals ...string) *Engine {
 	t.Helper()
-	o := Options{Masks: placeholder.Egress}
+	o := Options{Masks: mask.Egress}
 	for _, l := range literals {
 		o.Literals = append(o.Literals, holdfast.NewSecret(l))
 	}
@@ -345,7 +345,7 @@ func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
 
 // In XML a pseudonym would be a tag; there the masks of section 3.1 stand.
 func TestBodyOfMarkupHasNoPseudonyms(t *testing.T) {
-	e := styled(t, placeholder.Pseudonyms, tenantKey)
+	e := styled(t, mask.Pseudonyms, tenantKey)
 	r, err := e.Body("text/xml", []byte("<a>x@y.org</a>"))
 	if err != nil || string(r.Out) != "<a>[email]</a>" {
 		t.Errorf("%s, %v", r.Out, err)

@@ -3,13 +3,13 @@ package redact
 import (
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // A checksum of Go's, h1: and base64, is no bot's token, whatever digits stand
 // before it: those have eight digits or more.
 func TestGoChecksumsAreNotMasked(t *testing.T) {
-	e, err := New(Options{Masks: placeholder.Egress})
+	e, err := New(Options{Masks: mask.Egress})
 	if err != nil {
 		t.Fatal(err)
 	}

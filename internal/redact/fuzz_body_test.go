@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // bodyKinds are the hints that a fuzzed body comes with.
@@ -82,7 +82,7 @@ func FuzzBody(f *testing.F) {
 
 func pseudonyms(t testing.TB, literal string) *Engine {
 	t.Helper()
-	e, err := New(Options{Masks: placeholder.Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
+	e, err := New(Options{Masks: mask.Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
 		t.Fatal(err)
 	}

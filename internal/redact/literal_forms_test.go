@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 func registered(t testing.TB, texts ...string) *Engine {
@@ -99,7 +99,7 @@ func TestRegisteredSecretsAreFoundInEveryEncoding(t *testing.T) {
 			if again := e.Text(r.Out); again.Found() {
 				t.Errorf("%s: %q, then %q", name, r.Out, again.Out)
 			}
-			if left := len(r.Out) - len("before ") - len(placeholder.Secret) - len(" after"); left > 16 {
+			if left := len(r.Out) - len("before ") - len(mask.Secret) - len(" after"); left > 16 {
 				t.Errorf("%s of %.40q leaves %d bytes: %.200q", name, secret, left, r.Out)
 			}
 		}
@@ -118,7 +118,7 @@ func TestRegisteredSecretsMayReadLikeMasks(t *testing.T) {
 			if again := registered(t, secret).Text(r.Out); again.Found() {
 				t.Errorf("%q: %q, %q, %q", secret, text, r.Out, again.Out)
 			}
-			if text == "a "+secret+" b" && secret != placeholder.Secret && string(r.Out) != "a "+placeholder.Secret+" b" {
+			if text == "a "+secret+" b" && secret != mask.Secret && string(r.Out) != "a "+mask.Secret+" b" {
 				t.Errorf("%q in %q: %q", secret, text, r.Out)
 			}
 		}

@@ -3,7 +3,7 @@ package redact
 import (
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // FuzzMasks asks of every text that what one style has masked is not masked
@@ -18,7 +18,7 @@ func FuzzMasks(f *testing.F) {
 		f.Add([]byte(s), uint8(1))
 		f.Add(append(fmtJSON(s), `"}`...), uint8(2))
 	}
-	all := [...]*Engine{styled(f, placeholder.Ledger, ""), styled(f, placeholder.Egress, ""), styled(f, placeholder.Pseudonyms, tenantKey)}
+	all := [...]*Engine{styled(f, mask.Ledger, ""), styled(f, mask.Egress, ""), styled(f, mask.Pseudonyms, tenantKey)}
 	f.Fuzz(func(t *testing.T, s []byte, which uint8) {
 		a, b := all[int(which)%3], all[int(which)/3%3]
 		one := a.Text(s).Out

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 const tenantKey = "0123456789abcdef"
 
-func styled(t testing.TB, m placeholder.Masks, key string) *Engine {
+func styled(t testing.TB, m mask.Masks, key string) *Engine {
 	t.Helper()
 	e, err := New(Options{Masks: m, Key: holdfast.NewSecret(key)})
 	if err != nil {
@@ -23,7 +23,7 @@ func styled(t testing.TB, m placeholder.Masks, key string) *Engine {
 }
 
 func styles(t testing.TB) map[string]*Engine {
-	return map[string]*Engine{"ledger": styled(t, placeholder.Ledger, ""), "egress": styled(t, placeholder.Egress, ""), "pseudonyms": styled(t, placeholder.Pseudonyms, tenantKey)}
+	return map[string]*Engine{"ledger": styled(t, mask.Ledger, ""), "egress": styled(t, mask.Egress, ""), "pseudonyms": styled(t, mask.Pseudonyms, tenantKey)}
 }
 
 func TestMasksOfEachStyle(t *testing.T) {
@@ -35,13 +35,13 @@ func TestMasksOfEachStyle(t *testing.T) {
 		{"date of birth: 1980-01-02", "date of birth: [pii redacted]", "date of birth: [pii]", "pii"},
 		{"key " + ghp + " now", "key [secret redacted] now", "key [secret] now", "secret"},
 	} {
-		if got := styled(t, placeholder.Ledger, "").Text([]byte(c.text)); string(got.Out) != c.ledger {
+		if got := styled(t, mask.Ledger, "").Text([]byte(c.text)); string(got.Out) != c.ledger {
 			t.Errorf("ledger: %q became %q, want %q", c.text, got.Out, c.ledger)
 		}
-		if got := styled(t, placeholder.Egress, "").Text([]byte(c.text)); string(got.Out) != c.egress {
+		if got := styled(t, mask.Egress, "").Text([]byte(c.text)); string(got.Out) != c.egress {
 			t.Errorf("egress: %q became %q, want %q", c.text, got.Out, c.egress)
 		}
-		got := string(styled(t, placeholder.Pseudonyms, tenantKey).Text([]byte(c.text)).Out)
+		got := string(styled(t, mask.Pseudonyms, tenantKey).Text([]byte(c.text)).Out)
 		_, rest, _ := strings.Cut(got, "<"+c.word+":")
 		if len(rest) < 9 || rest[8] != '>' {
 			t.Errorf("pseudonyms: %q became %q", c.text, got)
@@ -52,7 +52,7 @@ func TestMasksOfEachStyle(t *testing.T) {
 // A pseudonym is a known answer of HMAC-SHA256 over value, NUL, sort:
 // printf 'ann@example.com\0email' | openssl dgst -sha256 -hmac 0123456789abcdef
 func TestPseudonymsAreStableUnderOneKeyAndDifferUnderAnother(t *testing.T) {
-	a, b := styled(t, placeholder.Pseudonyms, tenantKey), styled(t, placeholder.Pseudonyms, "fedcba9876543210")
+	a, b := styled(t, mask.Pseudonyms, tenantKey), styled(t, mask.Pseudonyms, "fedcba9876543210")
 	text := []byte("from ann@example.com to bob@example.com, cc ann@example.com")
 	one, other := string(a.Text(text).Out), string(b.Text(text).Out)
 	f := strings.FieldsFunc(one, func(r rune) bool { return r == ' ' || r == ',' })
@@ -102,11 +102,11 @@ func TestRedactingTwiceInAnyStyleChangesNothing(t *testing.T) {
 // What only looks like a mask is not one.
 func TestWhatOnlyLooksLikeAMaskIsRead(t *testing.T) {
 	for _, s := range []string{"<email:7F3A91C2>", "<email:7f3a91c>", "<email:7f3a91c2", "<mail:7f3a91c2>", "[secret ]", "[phone", "<:7f3a91c2>", "****-****-****-12345", ""} {
-		if n := placeholder.Len([]byte(s)); n != 0 {
+		if n := mask.Len([]byte(s)); n != 0 {
 			t.Errorf("maskLen(%q) = %d", s, n)
 		}
 	}
-	e := styled(t, placeholder.Pseudonyms, tenantKey)
+	e := styled(t, mask.Pseudonyms, tenantKey)
 	if out := e.Text([]byte("password=<secret:7f3a91c2>hunter22")).Out; strings.Contains(string(out), "hunter22") {
 		t.Errorf("what follows a mask is shown: %s", out)
 	}
@@ -114,8 +114,8 @@ func TestWhatOnlyLooksLikeAMaskIsRead(t *testing.T) {
 
 func TestOptionsThatAreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no key":    {Masks: placeholder.Pseudonyms},
-		"short key": {Masks: placeholder.Pseudonyms, Key: holdfast.NewSecret("0123456789abcde")},
+		"no key":    {Masks: mask.Pseudonyms},
+		"short key": {Masks: mask.Pseudonyms, Key: holdfast.NewSecret("0123456789abcde")},
 		"style":     {Masks: 3},
 	} {
 		var e *holdfast.Error

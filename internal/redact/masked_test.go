@@ -3,16 +3,16 @@ package redact
 import (
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 func TestMasked(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": false, "plain [text] <a:b>": false, "[secret": false, "<secret:0011223>": false,
-		placeholder.Secret: true, "to [email hidden], please": true, "****-****-****-12345": true, "x[db_string]": true,
+		mask.Secret: true, "to [email hidden], please": true, "****-****-****-12345": true, "x[db_string]": true,
 		"<secret:00112233>": true, "[[pii]": true, "<db_string:00112233>.": true,
 	} {
-		if placeholder.IsIn(text) != want {
+		if mask.IsIn(text) != want {
 			t.Errorf("Masked(%q) is %v", text, !want)
 		}
 	}

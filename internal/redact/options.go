@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/format"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -64,7 +64,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key})
+	text := engine.New(lit, mask.Style{Masks: o.Masks, Key: o.Key})
 	text.OnlyRegistered = o.OnlyRegistered
 	if o.PassPersonal {
 		text.Kinds = rule.OnlySecrets

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/sample"
 )
 
@@ -75,7 +75,7 @@ func TestSealMasksWhatItCannotOpen(t *testing.T) {
 		deep = base64.StdEncoding.EncodeToString([]byte(deep))
 	}
 	rec, err := e.Seal([]byte(`{"a":"x ` + deep + ` y"}`))
-	if err != nil || string(rec.Bytes()) != `{"a":"x `+placeholder.Secret+` y"}` {
+	if err != nil || string(rec.Bytes()) != `{"a":"x `+mask.Secret+` y"}` {
 		t.Errorf("%.200s, %v", rec.Bytes(), err)
 	}
 	picture := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), bytes.Repeat([]byte{0, 200, 3, 250}, 64)...)

@@ -5,7 +5,7 @@
 //
 //   - rule, span, finding: the names of rules, stretches of text, results
 //   - char, cursor, escape: reading bytes, words, groups of digits and escapes
-//   - placeholder: the masks, and what is one already
+//   - mask: the masks, and what is one already
 //   - checksum, fieldname, mailhost: check digits; names whose value is secret; hosts of addresses
 //   - literal, memory: registered secrets, and pages that reach no disk
 //   - certain: what its own form or a telling name shows, from API keys to IBANs
@@ -28,7 +28,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/format"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 	"github.com/holdfast-dev/holdfast/internal/redact/stream"
@@ -171,14 +171,14 @@ func appendUnmasked(spans []span.Span, s []byte, f Finding) []span.Span {
 	end := min(f.Offset+f.Length, len(s))
 	for from := max(0, f.Offset); from < end; {
 		to := from
-		for to < end && !placeholder.IsWithin(s, to, to+1) {
+		for to < end && !mask.IsWithin(s, to, to+1) {
 			to++
 		}
 		if len(bytes.TrimSpace(s[from:to])) > 0 {
 			spans = append(spans, span.Span{Start: from, End: to, Rule: r})
 		}
 		from = to
-		for from < end && placeholder.IsWithin(s, from, from+1) {
+		for from < end && mask.IsWithin(s, from, from+1) {
 			from++
 		}
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/format"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // brokenEngine returns an engine that faults at every text.
 func brokenEngine() *Engine {
-	text := engine.New(new(literal.Set), placeholder.Style{})
+	text := engine.New(new(literal.Set), mask.Style{})
 	return &Engine{text: text, bodies: format.New(text)}
 }
 
@@ -302,7 +302,7 @@ func TestIdempotent(t *testing.T) {
 		pieces = append(pieces, c.text)
 	}
 	pieces = append(pieces, mustNotMask...)
-	pieces = append(pieces, placeholder.Email, placeholder.PII, placeholder.Secret, placeholder.Card+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
+	pieces = append(pieces, mask.Email, mask.PII, mask.Secret, mask.Card+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range testrepeat.Times(20_000, 4_000) {
 		var b []byte
@@ -451,7 +451,7 @@ func TestK6_FP4_redaction_failure(t *testing.T) {
 		t.Errorf("JSON after a panic: %q, %v", r.Out, err)
 	}
 	for _, e := range []*Engine{nil, {}, broken} {
-		if r := e.Text([]byte("harmless")); string(r.Out) != placeholder.Secret || !r.Found() {
+		if r := e.Text([]byte("harmless")); string(r.Out) != mask.Secret || !r.Found() {
 			t.Errorf("Text of a broken engine = %q", r.Out)
 		}
 	}

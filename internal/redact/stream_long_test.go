@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
 
@@ -238,7 +238,7 @@ func TestStreamFailsClosed(t *testing.T) {
 		if err := s.Close(); holdfast.KindOf(err) != holdfast.KindRedaction {
 			t.Errorf("%s: Close = %v", name, err)
 		}
-		if out.String() != placeholder.Secret || s.Findings().Counts["fault"] != 1 {
+		if out.String() != mask.Secret || s.Findings().Counts["fault"] != 1 {
 			t.Errorf("%s: %q, %v", name, out.String(), s.Findings())
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
 
@@ -94,8 +94,8 @@ func engines(t testing.TB) (l []*Engine) {
 	t.Helper()
 	for _, o := range []Options{
 		{},
-		{Masks: placeholder.Egress},
-		{Masks: placeholder.Pseudonyms, Key: holdfast.NewSecret(tenantKey)},
+		{Masks: mask.Egress},
+		{Masks: mask.Pseudonyms, Key: holdfast.NewSecret(tenantKey)},
 	} {
 		for _, s := range []string{canary, "the quick brown dog", "token=\nx"} {
 			o.Literals = append(o.Literals, holdfast.NewSecret(s))
@@ -144,7 +144,7 @@ func TestStreamEqualsTextOfTheLabelledSet(t *testing.T) {
 
 // joints are what holds texts together, and takes them apart.
 var joints = []string{
-	canary, "canary-of-", "the quick brown ", placeholder.Email, placeholder.PII, placeholder.Secret, placeholder.Card + "1234", "[secret]", "<email:7f3a91c2>", "=", ":", "\"", "'", " ", "\n", "-", "@",
+	canary, "canary-of-", "the quick brown ", mask.Email, mask.PII, mask.Secret, mask.Card + "1234", "[secret]", "<email:7f3a91c2>", "=", ":", "\"", "'", " ", "\n", "-", "@",
 	"{", "}", "\\", `\u0041`, `\u00`, `\u0022`, "password", "password ", "token=", "cookie: ", "\r\n", "\x00", "-----BEGIN ", "-----END ", "-----", "phone ", "call ", "Bearer ",
 }
 

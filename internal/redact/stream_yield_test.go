@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // yieldEach writes pieces and yields behind each.
@@ -77,7 +77,7 @@ func TestYieldKeepsWhatMayBeTheHeadOfSomething(t *testing.T) {
 }
 
 func TestYieldRemembersWhatItLetGo(t *testing.T) {
-	e, err := New(Options{Masks: placeholder.Egress})
+	e, err := New(Options{Masks: mask.Egress})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 const (
@@ -132,7 +132,7 @@ var notSecret = []string{
 
 // A mask of a database's credentials is a connection string's.
 func TestConnectionStringsHaveTheirOwnMask(t *testing.T) {
-	e := styled(t, placeholder.Egress, "")
+	e := styled(t, mask.Egress, "")
 	for text, want := range map[string]string{
 		"postgres://u:hunter2@h/d":                  "postgres://[db_string]@h/d",
 		"Server=h;User Id=sa;Password=hunter2;X=1":  "Server=h;User Id=sa;Password=[db_string];X=1",

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 func TestURLIsRedactedInEveryPart(t *testing.T) {
@@ -85,19 +85,19 @@ func TestHeaderIsRedactedByNameAndByValue(t *testing.T) {
 	in["tenant-own-secret"] = []string{"b"}
 	want := http.Header{
 		"Accept":                    {"text/html", "*/*;q=0.8"},
-		"Authorization":             {placeholder.Secret},
-		"X-Api-Key":                 {placeholder.Secret},
-		"Ocp-Apim-Subscription-Key": {placeholder.Secret},
-		"Cookie":                    {"sid=[secret redacted]; theme=[secret redacted]", placeholder.Secret},
+		"Authorization":             {mask.Secret},
+		"X-Api-Key":                 {mask.Secret},
+		"Ocp-Apim-Subscription-Key": {mask.Secret},
+		"Cookie":                    {"sid=[secret redacted]; theme=[secret redacted]", mask.Secret},
 		"Set-Cookie":                {"sid=[secret redacted]; Path=/; HttpOnly"},
 		"Referer":                   {"https://example.com/?access_token=%5Bsecret%20redacted%5D&x=1"},
-		"From":                      {placeholder.Email},
-		"X-Encoded":                 {placeholder.Email},
+		"From":                      {mask.Email},
+		"X-Encoded":                 {mask.Email},
 		"X-Json":                    {`{"password":"[secret redacted]"}`},
-		"X-Bomb":                    {placeholder.Secret},
-		"X-Tenant":                  {placeholder.Secret},
-		"Redacted-1":                {placeholder.Secret}, // X-Tenant-Own-Secret: case is lost on the way, the secret is not
-		"Redacted-2":                {placeholder.Secret},
+		"X-Bomb":                    {mask.Secret},
+		"X-Tenant":                  {mask.Secret},
+		"Redacted-1":                {mask.Secret}, // X-Tenant-Own-Secret: case is lost on the way, the secret is not
+		"Redacted-2":                {mask.Secret},
 		"Empty":                     {},
 	}
 	out, list := e.Header(in)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -129,7 +129,7 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 			v += 2 // three quotes open a longer text
 		}
 		end, quoted = x.closing(v, x.S[q], slashes), true
-	case q < len(x.S) && x.S[q] == '[' && !x.Has(q+1, "]") && placeholder.Len(x.S[q:]) == 0:
+	case q < len(x.S) && x.S[q] == '[' && !x.Has(q+1, "]") && mask.Len(x.S[q:]) == 0:
 		x.listValue(q+1, k, sep, name)
 		return
 	default:
@@ -150,12 +150,12 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 	if v >= end {
 		return
 	}
-	if m := placeholder.Len(x.S[v:end]); m > 0 && len(trimTail(x.S[v+m:end])) == 0 {
+	if m := mask.Len(x.S[v:end]); m > 0 && len(trimTail(x.S[v+m:end])) == 0 {
 		return
 	}
 	switch {
 	case end-v > maxJudged:
-	case placeholder.Len(x.S[v:end]) > 0: // what a mask hides is not all of it
+	case mask.Len(x.S[v:end]) > 0: // what a mask hides is not all of it
 	case !canHold(x.S[v:end], k, sep):
 		return
 	case quoted && (!x.isSecretLiteral(v, end, k, sep, name) || x.isScored(name, end)):
@@ -189,7 +189,7 @@ func canHold(v []byte, k fieldname.Kind, sep byte) bool {
 			return false
 		}
 	case fieldname.Cookie:
-		if placeholder.Len(v) == 0 && !fieldname.IsCookie(v) {
+		if mask.Len(v) == 0 && !fieldname.IsCookie(v) {
 			return false
 		}
 	}
@@ -219,7 +219,7 @@ func (x *Scanner) closing(v int, quote byte, slashes int) int {
 // bare finds the end of a value without quotes.
 func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 	i := x.credentials(v)
-	i += placeholder.Len(x.S[i:])
+	i += mask.Len(x.S[i:])
 	line := k == fieldname.Line || k == fieldname.Cookie || k == fieldname.PII || k == fieldname.Person ||
 		sep == ':' && x.tagged(v)
 	var quote byte
@@ -257,7 +257,7 @@ func (x *Scanner) credentials(v int) int {
 // own bracket stays.
 func trimTail(v []byte) []byte {
 	for low := len(v) - maxTail; len(v) > max(low, 0); {
-		if c := v[len(v)-1]; (c == ']' || c == '>') && placeholder.Len(v) == len(v) {
+		if c := v[len(v)-1]; (c == ']' || c == '>') && mask.Len(v) == len(v) {
 			return v
 		}
 		switch v[len(v)-1] {
@@ -284,7 +284,7 @@ func (x *Scanner) element(i int) int {
 	if x.Has(start, cdata) {
 		start, stop = start+len(cdata), ']'
 	}
-	end := start + placeholder.Len(x.S[start:])
+	end := start + mask.Len(x.S[start:])
 	for end < len(x.S) && x.S[end] != stop && x.S[end] != '\n' {
 		end++
 	}
@@ -294,7 +294,7 @@ func (x *Scanner) element(i int) int {
 		return i + 1
 	}
 	v := bytes.TrimSpace(x.S[start:end])
-	if len(v) == 0 || placeholder.Len(v) == len(v) || !fieldname.CanHold(k, v) || weak && len(v) < maxJudged &&
+	if len(v) == 0 || mask.Len(v) == len(v) || !fieldname.CanHold(k, v) || weak && len(v) < maxJudged &&
 		isLabel(v) {
 		return i + 1
 	}

@@ -3,7 +3,7 @@ package certain
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -49,7 +49,7 @@ func (x *Scanner) block(v, name int, k fieldname.Kind) bool {
 		x.maskItems(start, k)
 		return true
 	}
-	if text := x.S[start:end]; placeholder.Len(text) > 0 || plain && !isPlain(text) || !fieldname.CanHold(k, text) {
+	if text := x.S[start:end]; mask.Len(text) > 0 || plain && !isPlain(text) || !fieldname.CanHold(k, text) {
 		return true
 	}
 	x.mask(start, end, rule.Assignment)

@@ -6,13 +6,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // isAssigned reports whether the string v may be a secret that code assigns: no label, no
 // name of a field, no pattern. The weak need it to look like one.
 func isAssigned(v []byte, k fieldname.Kind, weak bool) bool {
-	if len(v) == 0 || len(v) > maxJudged || placeholder.Len(v) > 0 || !canHold(v, k, '=') || !k.IsSecret() {
+	if len(v) == 0 || len(v) > maxJudged || mask.Len(v) > 0 || !canHold(v, k, '=') || !k.IsSecret() {
 		return false
 	}
 	if weak && k != fieldname.Key && !isSecretForm(v) {

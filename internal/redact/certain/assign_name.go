@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // reachType is the longest type, in bytes, between a name and "=".
@@ -299,7 +299,7 @@ func (x *Scanner) closesString(name, q int) bool {
 // listValue masks the strings of a list that begins at v, behind "[": of code those in
 // quotes, of settings the words too.
 func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
-	end := v + placeholder.Len(x.S[v:])
+	end := v + mask.Len(x.S[v:])
 	for end < len(x.S) && end < v+MaxAhead/2 && x.S[end] != ']' && x.S[end] != '\n' {
 		end++
 	}

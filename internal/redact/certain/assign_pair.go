@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -254,7 +254,7 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 		}
 		return false
 	}
-	if end := x.closing(v+1, x.S[v], 0); end > v+1 && end-v < span.MaxLen && placeholder.Len(x.S[v+1:end]) == 0 {
+	if end := x.closing(v+1, x.S[v], 0); end > v+1 && end-v < span.MaxLen && mask.Len(x.S[v+1:end]) == 0 {
 		x.mask(v+1, end, rule.Assignment)
 	}
 	return true

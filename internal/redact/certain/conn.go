@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -109,7 +109,7 @@ func (x *Scanner) driverAddress(i int) bool {
 		b--
 		colon = colon || x.S[b] == ':'
 	}
-	if colon && placeholder.Len(x.S[b:i]) == 0 {
+	if colon && mask.Len(x.S[b:i]) == 0 {
 		x.mask(b, i, rule.Connection)
 	}
 	return true

@@ -18,7 +18,7 @@ package certain
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -113,7 +113,7 @@ func (x *Scanner) look(i int) int {
 		}
 		return x.email(i, 1)
 	case ':', '=':
-		if end := placeholder.PseudonymEnd(s, i); end > 0 && c == ':' {
+		if end := mask.PseudonymEnd(s, i); end > 0 && c == ':' {
 			return end
 		}
 		if c == ':' && x.webKeyMember(i) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -88,7 +88,7 @@ func (x *Scanner) userFlag(v int) {
 		letters = letters || char.Class[x.S[end]]&char.Letter != 0
 	}
 	x.Touch(end)
-	if colon && letters && x.Is(v, char.Alnum) && placeholder.Len(x.S[v:end]) == 0 {
+	if colon && letters && x.Is(v, char.Alnum) && mask.Len(x.S[v:end]) == 0 {
 		x.mask(v, end, rule.Assignment)
 	}
 }
@@ -219,7 +219,7 @@ func (x *Scanner) netrc(i int) int {
 	for e < len(x.S) && e < v+256 && char.Class[x.S[e]]&char.Space == 0 {
 		e++
 	}
-	if placeholder.Len(x.S[v:]) == 0 {
+	if mask.Len(x.S[v:]) == 0 {
 		x.mask(v, e, rule.Assignment)
 	}
 	return i + 1

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // Cursor reads a text. Its methods note when they reach the end of the text.
@@ -103,7 +103,7 @@ func (x *Cursor) nameEnd(i int) (end int, masked bool) {
 	for n := 0; n < 3 && x.Is(e-1, char.Blank); n++ {
 		e--
 	}
-	if placeholder.EndsIn(x.S[:e]) {
+	if mask.EndsIn(x.S[:e]) {
 		return e, true
 	}
 	if e > 0 && (char.IsQuote(x.S[e-1]) || x.S[e-1] == ']') {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -43,7 +43,7 @@ func (r *Records) Text(s []byte) redact.Result {
 	}
 	found, err := r.finder.Find(context.Background(), res.Out)
 	if err != nil {
-		return hideText(res, len(s), placeholder.Secret)
+		return hideText(res, len(s), mask.Secret)
 	}
 	out, found := r.engine.Mask(res.Out, found)
 	if found == nil {
@@ -59,9 +59,9 @@ func (r *Records) Text(s []byte) redact.Result {
 }
 
 // hideText returns the result of a text that the finder could not search.
-func hideText(res redact.Result, size int, mask string) redact.Result {
+func hideText(res redact.Result, size int, shown string) redact.Result {
 	fault := redact.Finding{Rule: rule.Names[rule.Fault], Length: size}
-	return redact.Result{Out: []byte(mask), Findings: slices.Concat([]redact.Finding{fault}, res.Findings)}
+	return redact.Result{Out: []byte(shown), Findings: slices.Concat([]redact.Finding{fault}, res.Findings)}
 }
 
 // JSON redacts a document, as redact.Engine.JSON does. The finder gets the strings that are values, not the names of
@@ -77,7 +77,7 @@ func (r *Records) JSON(doc []byte) (redact.Result, error) {
 	}
 	found, err := r.findInStrings(values)
 	if err != nil {
-		return hideText(res, len(doc), `"`+placeholder.Secret+`"`), nil
+		return hideText(res, len(doc), `"`+mask.Secret+`"`), nil
 	}
 	out, list := r.replaceStrings(res.Out, values, found)
 	if list == nil {
@@ -109,7 +109,7 @@ func (r *Records) Members(doc []byte, names ...string) []byte {
 	found, err := r.findInStrings(values)
 	if err != nil {
 		for i := range values {
-			values[i].text = []byte(placeholder.Secret)
+			values[i].text = []byte(mask.Secret)
 		}
 	}
 	out, _ := r.replaceStrings(doc, values, found)

@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
 // Engine redacts text. It is immutable and may be used by many goroutines.
 type Engine struct {
-	placeholder.Style
+	mask.Style
 	Literals *literal.Set
 	// OnlyRegistered says that nothing but registered secrets is found.
 	OnlyRegistered bool
@@ -51,12 +51,12 @@ func (e *Engine) KeepSought(list []span.Span) []span.Span {
 }
 
 // New returns an engine that knows lit and writes masks of a style.
-func New(lit *literal.Set, style placeholder.Style) *Engine {
+func New(lit *literal.Set, style mask.Style) *Engine {
 	return &Engine{Style: style, Literals: lit}
 }
 
 // WithMasks returns a copy of e with another style of masks.
-func (e *Engine) WithMasks(masks placeholder.Masks) *Engine {
+func (e *Engine) WithMasks(masks mask.Masks) *Engine {
 	other := *e
 	other.Masks = masks
 	return &other
@@ -101,7 +101,7 @@ func (e *Engine) Text(s []byte) (r finding.Result) {
 // Hidden is the answer of an engine that cannot judge: nothing is shown.
 func Hidden(s []byte) finding.Result {
 	return finding.Result{
-		Out:      []byte(placeholder.Secret),
+		Out:      []byte(mask.Secret),
 		Findings: []finding.Finding{{Rule: rule.Names[rule.Fault], Offset: 0, Length: len(s)}},
 	}
 }

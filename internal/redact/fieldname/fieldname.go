@@ -6,7 +6,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // Kind is what a name says of its value.
@@ -95,7 +95,7 @@ func mayTell(w []byte) bool {
 }
 
 // Of judges a name such as X-Api-Key, dbPassword or client_secret.
-func Of(name []byte) Kind { return OfName(placeholder.Without(name)) }
+func Of(name []byte) Kind { return OfName(mask.Without(name)) }
 
 // OfName is Of for a name without a mask in it. It looks at the last
 // 64 bytes, word by word.

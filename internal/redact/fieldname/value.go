@@ -10,7 +10,7 @@ import (
 const maxJudged = 256
 
 // CanHold reports whether v, a whole value such as a string of JSON, may be what a name
-// of kind k announces. A truth value, a reference, a placeholder, a label and an address
+// of kind k announces. A truth value, a reference, an example value, a label and an address
 // of something are not; neither is the name of a repository a person's.
 func CanHold(k Kind, v []byte) bool {
 	v = bytes.TrimSpace(v)

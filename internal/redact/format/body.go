@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
@@ -129,10 +129,10 @@ func (n *nest) textual(kind string, b []byte, level int) (finding.Result, error)
 		return n.events(b, level)
 	case looksLines(b):
 		return n.lines(b, level)
-	case looksMarkup(b) && n.e.Masks == placeholder.Pseudonyms:
+	case looksMarkup(b) && n.e.Masks == mask.Pseudonyms:
 		// A pseudonym would be a tag.
 		plain := *n.e
-		plain.Engine = plain.WithMasks(placeholder.Egress)
+		plain.Engine = plain.WithMasks(mask.Egress)
 		sub := *n
 		sub.e = &plain
 		r, err := sub.text(b, level)

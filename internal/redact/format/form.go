@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -43,7 +43,7 @@ func (n *nest) pair(d *draft, from, to, level int) error {
 	}
 	value := formDecoded(d.in[eq+1 : to])
 	if k := n.e.NameKind(name); fieldname.CanHold(k, value) {
-		if placeholder.Len(value) != len(value) {
+		if mask.Len(value) != len(value) {
 			r := fieldRule(k)
 			d.findings = append(d.findings, finding.Finding{Rule: rule.Names[r], Offset: eq + 1, Length: to - eq - 1})
 			d.replace(eq+1, to, formEncoded(n.e.AppendMask(nil, r, value)))

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -127,7 +127,7 @@ func (e *Reader) headerValue(name, value string) (out string, list []finding.Fin
 	case low == "access-control-allow-credentials":
 		// It says whether credentials may be sent, and holds none: true.
 	case fieldname.CanHold(e.NameKind([]byte(name)), []byte(value)), secrets && fieldname.IsCredential(name):
-		if placeholder.Len([]byte(value)) == len(value) {
+		if mask.Len([]byte(value)) == len(value) {
 			return value, nil
 		}
 		k := fieldname.Of([]byte(name))
@@ -193,7 +193,7 @@ func (e *Reader) cookies(value string, set bool) (string, []finding.Finding) {
 		switch text := d.in[from:end]; {
 		case set && !first:
 			d.take(i, end, e.Text(d.in[i:end]))
-		case len(text) > 0 && placeholder.Len(text) != len(text):
+		case len(text) > 0 && mask.Len(text) != len(text):
 			d.findings = append(d.findings, finding.Finding{Rule: rule.Names[rule.Field], Offset: from, Length: end - from})
 			d.replace(from, end, e.AppendMask(nil, rule.Field, text))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -429,7 +429,7 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 			return
 		}
 	} else if k != fieldname.None {
-		if placeholder.Len(s) == len(s) {
+		if mask.Len(s) == len(s) {
 			return
 		}
 		if fieldname.CanHold(k, s) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -101,7 +101,7 @@ func (n *nest) part(d *draft, from, to int, delim string, level int, opaque bool
 	}
 	content := d.in[body:to]
 	if k := n.e.NameKind(p.name); fieldname.CanHold(k, content) && !p.file {
-		if placeholder.Len(content) != len(content) {
+		if mask.Len(content) != len(content) {
 			r := fieldRule(k)
 			d.findings = append(d.findings, finding.Finding{Rule: rule.Names[r], Offset: body, Length: to - body})
 			d.replace(body, to, n.e.AppendMask(nil, r, content))

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -28,7 +28,7 @@ func (n *nest) peek(s []byte, level int) ([]byte, []span.Span) {
 		out, found, err := n.reading(t, level)
 		switch {
 		case err != nil:
-			return []byte(placeholder.Secret), []span.Span{{Start: 0, End: len(s), Rule: rule.Fault}}
+			return []byte(mask.Secret), []span.Span{{Start: 0, End: len(s), Rule: rule.Fault}}
 		case len(found) == 0:
 			return t, all
 		case n.e.Replacement != nil:
@@ -44,7 +44,7 @@ func (n *nest) peek(s []byte, level int) ([]byte, []span.Span) {
 		}
 		t = out
 	}
-	return []byte(placeholder.Secret), []span.Span{{Start: 0, End: len(s), Rule: rule.Fault}}
+	return []byte(mask.Secret), []span.Span{{Start: 0, End: len(s), Rule: rule.Fault}}
 }
 
 // reading is one reading of a string.

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -86,7 +86,7 @@ func (n *nest) urlSpans(s []byte) ([]span.Span, error) {
 	}
 	var out []span.Span
 	for _, sp := range span.Union(all) {
-		if text := formDecoded(s[sp.Start:sp.End]); placeholder.Len(text) != len(text) {
+		if text := formDecoded(s[sp.Start:sp.End]); mask.Len(text) != len(text) {
 			out = append(out, sp)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -218,10 +218,10 @@ func (l *Set) at(s []byte, i int, final bool) int {
 		if !bytes.HasPrefix(s[i:], f) {
 			continue
 		}
-		if !final && len(s)-i < placeholder.MaxLen && bytes.ContainsAny(s[max(0, i-placeholder.MaxLen):i+1], "[<*") {
+		if !final && len(s)-i < mask.MaxLen && bytes.ContainsAny(s[max(0, i-mask.MaxLen):i+1], "[<*") {
 			return -1 // a mask may stand here, whose own words are not secret
 		}
-		if !placeholder.IsWithin(s, i, i+len(f)) {
+		if !mask.IsWithin(s, i, i+len(f)) {
 			return len(f)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/escape"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 const (
@@ -151,7 +151,7 @@ func (l *loose) at(s []byte, i int, final bool) int {
 		}
 		best = max(best, end-i)
 	}
-	if best > 0 && placeholder.IsWithin(s, i, i+best) {
+	if best > 0 && mask.IsWithin(s, i, i+best) {
 		return 0
 	}
 	return best
@@ -244,10 +244,10 @@ func glyph(s []byte, final bool) (u read, n int) {
 	}
 	switch {
 	case c == '[' || c == '<' || c == '*':
-		if !final && len(s) < placeholder.MaxLen {
+		if !final && len(s) < mask.MaxLen {
 			return u, -1
 		}
-		if placeholder.Len(s) > 0 {
+		if mask.Len(s) > 0 {
 			return u, 0
 		}
 		return u, 1

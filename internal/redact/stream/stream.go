@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
@@ -98,13 +98,13 @@ func (s *Stream) read(p []byte, final bool) (out []byte, err error) {
 	defer func() {
 		if f := recover(); f != nil {
 			s.first = nil
-			out, err = []byte(placeholder.Secret), streamFault("the redaction engine faulted", fmt.Errorf("panic: %v", f))
+			out, err = []byte(mask.Secret), streamFault("the redaction engine faulted", fmt.Errorf("panic: %v", f))
 			s.count(span.Span{Rule: rule.Fault})
 		}
 	}()
 	if s.first == nil {
 		s.count(span.Span{Rule: rule.Fault})
-		return []byte(placeholder.Secret), streamFault("the engine was not made by New", nil)
+		return []byte(mask.Secret), streamFault("the engine was not made by New", nil)
 	}
 	return s.first.write(p, final), nil
 }

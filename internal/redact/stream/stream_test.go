@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/redact/engine"
 	"github.com/holdfast-dev/holdfast/internal/redact/literal"
-	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 )
 
 // pattern is an endless text made of one unit.
@@ -55,7 +55,7 @@ func TestStreamMemoryIsConstant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := engine.New(secrets, placeholder.Style{})
+	e := engine.New(secrets, mask.Style{})
 	const little, much = 1 << 19, 5 << 18 // bytes that may be held
 	units := map[string]int{
 		"a": little, "the quick brown fox ": little, "aB3": little, "password=hunter2 ": little, "bob@example.com ": little, "cookie: x ": little,

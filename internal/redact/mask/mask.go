@@ -1,6 +1,6 @@
-// Package placeholder has the masks: what is written in the place of a finding, in
+// Package mask has the masks: what is written in the place of a finding, in
 // each style, and whether a text holds one already.
-package placeholder
+package mask
 
 import (
 	"bytes"
