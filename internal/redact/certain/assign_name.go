@@ -299,10 +299,15 @@ func (x *Scanner) closesString(name, q int) bool {
 // listValue masks the strings of a list that begins at v, behind "[": of code those in
 // quotes, of settings the words too.
 func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
-	end := v + mask.Len(x.S[v:])
-	for end < len(x.S) && end < v+MaxAhead/2 && x.S[end] != ']' && x.S[end] != '\n' {
-		end++
+	end := min(v+mask.Len(x.S[v:]), len(x.S))
+	window := x.S[end:min(max(end, v+MaxAhead/2), len(x.S))]
+	if i := bytes.IndexByte(window, ']'); i >= 0 {
+		window = window[:i]
 	}
+	if i := bytes.IndexByte(window, '\n'); i >= 0 {
+		window = window[:i]
+	}
+	end += len(window)
 	x.Touch(end)
 	list := x.S[v:end]
 	if len(bytes.TrimSpace(list)) == 0 {
