@@ -47,7 +47,8 @@ func measurePlaceholders(b *measure.Run) ([]measure.Figure, error) {
 	dense := texts[len(texts)-1].Text
 	clean := sample.Code(1, 64<<10)
 	var out []measure.Figure
-	for _, t := range []sample.Text{{Name: "clean", Text: clean}, {Name: "dense with findings", Text: dense}} {
+	for _, t := range []sample.Text{{Name: "clean", Text: clean}, {Name: "a finding in each 2 KB", Text: addLines(clean, dense, 2<<10)},
+		{Name: "dense with findings", Text: dense}} {
 		figures, err := comparePlaceholders(b, e, t)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -55,6 +56,19 @@ func measurePlaceholders(b *measure.Run) ([]measure.Figure, error) {
 		out = append(out, figures...)
 	}
 	return out, nil
+}
+
+// addLines returns text with one line of lines after each distance bytes or more.
+func addLines(text, lines []byte, distance int) []byte {
+	var out []byte
+	last := 0
+	for line := range bytes.Lines(text) {
+		if out = append(out, line...); len(out)-last >= distance {
+			next, rest, _ := bytes.Cut(lines, []byte("\n"))
+			out, lines, last = append(append(out, next...), '\n'), rest, len(out)
+		}
+	}
+	return out
 }
 
 // comparePlaceholders measures a request with one text, sent for the first time and sent again, and an answer that
@@ -97,7 +111,7 @@ func comparePlaceholders(b *measure.Run, e *redact.Engine, t sample.Text) ([]mea
 	figure := func(what string, rate, beside float64) measure.Figure {
 		f := measure.Figure{Name: what + ", 64 KB, " + t.Name, Measured: beside / rate, Unit: "x the time", Target: "<= 1.2 x masking"}
 		f.Beside, f.BesideIs = beside, "MB/s masked"
-		f.Met = f.Measured <= 1.2
+		f.Met, f.Ratio = f.Measured <= 1.2, f.Measured
 		return f
 	}
 	return []measure.Figure{
