@@ -158,7 +158,7 @@ func (e *Engine) Pass(s []byte, last bool) []span.Span {
 	var scan encoded.Scanner
 	had := len(list)
 	if list = scan.Scan(s, true, list, e.OpenRun); len(list) > had {
-		return span.Union(list)
+		return span.Union(e.KeepSought(list))
 	}
 	return list
 }
