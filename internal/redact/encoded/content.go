@@ -2,6 +2,7 @@ package encoded
 
 import (
 	"bytes"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
@@ -102,6 +103,31 @@ func findTexts(run []byte) (ways byte) {
 		}
 	}
 	return ways
+}
+
+// mayHoldText reports whether base64 in a run of at most 64 bytes may hold text from any of the four places at which it
+// may begin: findTexts says so, or four groups of four have three bytes of ASCII each.
+func mayHoldText(run []byte) bool {
+	var first, second, third uint64 // a bit for each character that as such leaves the highest bit of a byte unset
+	for i, c := range run {
+		v := topBits[c]
+		first |= v & 1 << i
+		second |= v >> 20 & 1 << i
+		third |= v >> 40 & 1 << i
+	}
+	second, third = second>>1, third>>2
+	if group := first & second & third; group&(group>>4)&(group>>8)&(group>>12) != 0 {
+		return true
+	}
+	n := len(run) / 4 * 3
+	for p := range 4 {
+		each := uint64(0x1111111111111111) << p
+		ascii := bits.OnesCount64(first&each) + bits.OnesCount64(second&each) + bits.OnesCount64(third&each)
+		if ascii*10 >= n*7 || ascii*4 <= n || !endsRandom(run[p:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // topBits are three counters for each character of base64: whether as the first,

@@ -177,14 +177,9 @@ func (c *Scanner) extend(s []byte, final bool) {
 // from is not within a run, or at its begin.
 func findRun(s []byte, from int) int {
 	// A run of MinRun bytes covers two words of eight bytes next to each other, wherever they begin.
-	for i := from; i+16 <= len(s); {
-		if hasGap(binary.LittleEndian.Uint64(s[i+8:])) {
-			i += 16
-			continue
-		}
-		if hasGap(binary.LittleEndian.Uint64(s[i:])) {
-			i += 8
-			continue
+	for i := from; ; {
+		if i = skipGaps(s, i); i < 0 {
+			return -1
 		}
 		start, end := i, i
 		for start > from && char.Class[s[start-1]]&IsRun != 0 {
@@ -198,11 +193,42 @@ func findRun(s []byte, from int) int {
 		}
 		i = end + 1
 	}
+}
+
+// skipGaps returns a place, at i or after it, from which on two words have no gap, -1 if there is none.
+func skipGaps(s []byte, i int) int {
+	if i+16 > len(s) {
+		return -1
+	}
+	gap := findGaps(binary.LittleEndian.Uint64(s[i:]))
+	for ; i+40 <= len(s); i += 32 {
+		w := s[i+8 : i+40]
+		a, b := findGaps(binary.LittleEndian.Uint64(w)), findGaps(binary.LittleEndian.Uint64(w[8:]))
+		c, d := findGaps(binary.LittleEndian.Uint64(w[16:])), findGaps(binary.LittleEndian.Uint64(w[24:]))
+		switch {
+		case gap|a == 0:
+			return i
+		case a|b == 0:
+			return i + 8
+		case b|c == 0:
+			return i + 16
+		case c|d == 0:
+			return i + 24
+		}
+		gap = d
+	}
+	for ; i+16 <= len(s); i += 8 {
+		next := findGaps(binary.LittleEndian.Uint64(s[i+8:]))
+		if gap|next == 0 {
+			return i
+		}
+		gap = next
+	}
 	return -1
 }
 
-// hasGap reports whether a byte of x is below "+" or beyond ASCII, which no run has.
-func hasGap(x uint64) bool {
+// findGaps returns 0 if no byte of x is below "+" or beyond ASCII, as none of a run is.
+func findGaps(x uint64) uint64 {
 	const plus, high = 0x2b2b2b2b2b2b2b2b, 0x8080808080808080
-	return ((x-plus)|x)&high != 0
+	return ((x - plus) | x) & high
 }

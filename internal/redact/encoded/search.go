@@ -44,6 +44,9 @@ func (s *Search) Run(run []byte) (over bool, from, to int) {
 	if over, from, to := s.plainRuns(run); over {
 		return true, from, to
 	}
+	if s.OnlyText && len(run) <= 64 && !mayHoldText(run) {
+		return false, 0, 0
+	}
 	return s.Base64(run), 0, len(run)
 }
 
