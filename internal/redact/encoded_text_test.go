@@ -30,7 +30,7 @@ func encodedTexts() map[string]string {
 		`x := decode("` + hex.EncodeToString([]byte(found)) + `") // it`:  `x := decode("` + masked + `") // it`,
 		"a\n" + wrap(std([]byte(found+found)), 64, "\n") + "\nend":        "a\n" + masked + "\nend",
 		"a\r\n" + wrap(std([]byte(found+found)), 76, "\r\n") + "\r\nend":  "a\r\n" + masked + "\r\nend",
-		"powershell -EncodedCommand " + std(utf16le(found)) + " -NoExit":  "powershell -EncodedCommand " + masked + " -NoExit",
+		"powershell -EncodedCommand " + std(utf16le(found)[2:]) + " -NoExit":  "powershell -EncodedCommand " + masked + " -NoExit",
 		"v=" + std([]byte(std([]byte(found)))) + ";":                      "v=" + masked + ";",
 		"in " + base32std.StdEncoding.EncodeToString([]byte(found)) + ".": "in " + masked + ".",
 		"at https://h.test/" + base64.RawURLEncoding.EncodeToString([]byte(ghp+"?")) + "/x": "at https://h.test/" + masked +

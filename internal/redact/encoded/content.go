@@ -105,16 +105,65 @@ func findTexts(run []byte) (ways byte) {
 	return ways
 }
 
+// MayHold reports whether something may be encoded in a run. It is quick for the runs that texts have most: identifiers,
+// hashes, names and paths.
+func MayHold(run []byte) bool {
+	if len(run) > 64 {
+		return true
+	}
+	// A bit for each character that as the first, second or third of four leaves the highest bit of a byte unset.
+	var first, second, third uint64
+	var seen runByte
+	for from := 0; from < len(run); from += 16 {
+		block := uint64(0)
+		for i, c := range run[from:min(from+16, len(run))] {
+			block |= topMarks[c] << i
+			seen |= runBytes[c]
+		}
+		first |= block & 0xffff << from
+		second |= block >> 16 & 0xffff << from
+		third |= block >> 32 << from
+	}
+	switch {
+	case seen&noHex == 0: // a hash; base64 of text has other letters
+		return hasReadableHex(run) || hasReadableHex(run[1:])
+	case mayHoldPlain(run):
+		return true
+	case seen&(upperByte|noBase32) == noBase32:
+		return false // a path, a name: base64 of text has capitals
+	}
+	return mayHoldText(run, first, second, third)
+}
+
+// topMarks are three bits for each character of base64, 16 apart: topBits as marks.
+var topMarks = topMarkTable()
+
+func topMarkTable() (t [256]uint64) {
+	for c := range 256 {
+		t[c] = topBits[c]&1 | topBits[c]>>20&1<<16 | topBits[c]>>40<<32
+	}
+	return t
+}
+
+// mayHoldPlain reports whether MinRun bytes of a run are hexadecimal or base32.
+func mayHoldPlain(run []byte) bool {
+	const all = noHex | noUpper32 | noLower32
+	for i := MinRun - 1; i < len(run); {
+		seen, k := runByte(0), i
+		for ; k > i-MinRun && seen&all != all; k-- {
+			seen |= runBytes[run[k]]
+		}
+		if seen&all != all {
+			return true
+		}
+		i = k + 1 + MinRun
+	}
+	return false
+}
+
 // mayHoldText reports whether base64 in a run of at most 64 bytes may hold text from any of the four places at which it
 // may begin: findTexts says so, or four groups of four have three bytes of ASCII each.
-func mayHoldText(run []byte) bool {
-	var first, second, third uint64 // a bit for each character that as such leaves the highest bit of a byte unset
-	for i, c := range run {
-		v := topBits[c]
-		first |= v & 1 << i
-		second |= v >> 20 & 1 << i
-		third |= v >> 40 & 1 << i
-	}
+func mayHoldText(run []byte, first, second, third uint64) bool {
 	second, third = second>>1, third>>2
 	if group := first & second & third; group&(group>>4)&(group>>8)&(group>>12) != 0 {
 		return true
@@ -142,26 +191,55 @@ func topBitTable() (t [256]uint64) {
 	return t
 }
 
-// endsRandom says whether a control byte stands in the last bytes of what a run
-// of base64 holds, which text does not have.
+// endsRandom reports whether the last bytes of what a run of base64 holds are not those of text in UTF-8: a control
+// byte, or a byte beyond ASCII in the wrong place.
 func endsRandom(run []byte) bool {
 	run = run[:len(run)&^3]
+	var last uint8
 	for i := max(0, len(run)-16); i < len(run); i += 4 {
-		a, b, c, d := sextet[run[i]], sextet[run[i+1]], sextet[run[i+2]], sextet[run[i+3]]
-		x, y, z := a<<2|b>>4, b<<4|c>>2, c<<6|d
-		if controls[x] || controls[y] || controls[z] {
+		g := (*[4]byte)(run[i:])
+		a, b, c, d := sextet[g[0]], sextet[g[1]], sextet[g[2]], sextet[g[3]]
+		x, y, z := kinds[a<<2|b>>4], kinds[b<<4|c>>2], kinds[c<<6|d]
+		if orders[last]>>x&1|orders[x]>>y&1|orders[y]>>z&1 != 0 {
 			return true
 		}
+		last = z
 	}
 	return false
 }
 
-// controls are the bytes that text in UTF-8 does not have.
-var controls = controlBytes()
+// The kinds of bytes of text in UTF-8.
+const (
+	anyByte uint8 = iota // or none
+	plain                // ASCII
+	lead                 // of a character
+	further              // of a character, behind a lead
+	noByte               // control bytes, and what UTF-8 does not have
+)
 
-func controlBytes() (t [256]bool) {
+// orders has, for each kind, a bit for each kind that cannot follow it.
+var orders = [...]uint8{
+	anyByte: 1 << noByte,
+	plain:   1<<noByte | 1<<further,
+	lead:    1<<noByte | 1<<plain | 1<<lead,
+	further: 1 << noByte,
+	noByte:  1<<noByte | 1<<plain | 1<<lead | 1<<further,
+}
+
+var kinds = byteKinds()
+
+func byteKinds() (t [256]uint8) {
 	for c := range 256 {
-		t[c] = c < utf8.RuneSelf && !TextByte[c] || c == 0xc0 || c == 0xc1 || c > 0xf4
+		switch {
+		case c < utf8.RuneSelf && !TextByte[c] || c == 0xc0 || c == 0xc1 || c > 0xf4:
+			t[c] = noByte
+		case c < utf8.RuneSelf:
+			t[c] = plain
+		case c < 0xc0:
+			t[c] = further
+		default:
+			t[c] = lead
+		}
 	}
 	return t
 }

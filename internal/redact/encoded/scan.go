@@ -63,12 +63,12 @@ func (c *Scanner) Scan(s []byte, final bool, to []span.Span, open func(code []by
 			start := findRun(s, c.at)
 			if start < 0 {
 				c.at = len(s)
-				for !final && c.at > 0 && char.Class[s[c.at-1]]&IsRun != 0 {
+				for !final && c.at > 0 && runClass[s[c.at-1]] {
 					c.at-- // fewer than MinRun
 				}
 				return to
 			}
-			c.at, c.start, c.end, c.line, c.width = start, start, start, start, 0
+			c.at, c.start, c.end, c.line, c.width = start, start, start+MinRun, start, 0
 			c.inRun, c.closed, c.long = true, false, false
 		}
 		c.extend(s, final)
@@ -137,7 +137,7 @@ func (c *Scanner) window(s []byte, from, end int, to []span.Span, open func([]by
 // extend reads on to where the run ends. Lines of one length are one run.
 func (c *Scanner) extend(s []byte, final bool) {
 	for !c.closed {
-		for c.end < len(s) && char.Class[s[c.end]]&IsRun != 0 {
+		for c.end < len(s) && runClass[s[c.end]] {
 			c.end++
 		}
 		if c.end == len(s) {
@@ -159,7 +159,7 @@ func (c *Scanner) extend(s []byte, final bool) {
 		}
 		next++
 		stop := next
-		for stop < len(s) && stop <= next+width && char.Class[s[stop]]&IsRun != 0 {
+		for stop < len(s) && stop <= next+width && runClass[s[stop]] {
 			stop++
 		}
 		switch {
@@ -181,11 +181,20 @@ func findRun(s []byte, from int) int {
 		if i = skipGaps(s, i); i < 0 {
 			return -1
 		}
-		start, end := i, i
-		for start > from && char.Class[s[start-1]]&IsRun != 0 {
+		// Words of eight bytes may have other bytes that a run has not.
+		last := i + 15
+		for last >= i && runClass[s[last]] {
+			last--
+		}
+		if last >= i {
+			i = last + 1
+			continue
+		}
+		start, end := i, i+16
+		for start > from && runClass[s[start-1]] {
 			start--
 		}
-		for end < len(s) && end < start+MinRun && char.Class[s[end]]&IsRun != 0 {
+		for end < len(s) && end < start+MinRun && runClass[s[end]] {
 			end++
 		}
 		if end-start >= MinRun {
@@ -231,4 +240,14 @@ func skipGaps(s []byte, i int) int {
 func findGaps(x uint64) uint64 {
 	const plus, high = 0x2b2b2b2b2b2b2b2b, 0x8080808080808080
 	return ((x - plus) | x) & high
+}
+
+// runClass holds for each byte whether a run has it.
+var runClass = runClasses()
+
+func runClasses() (t [256]bool) {
+	for c := range 256 {
+		t[c] = char.Class[c]&IsRun != 0
+	}
+	return t
 }

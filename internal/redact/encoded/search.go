@@ -44,9 +44,6 @@ func (s *Search) Run(run []byte) (over bool, from, to int) {
 	if over, from, to := s.plainRuns(run); over {
 		return true, from, to
 	}
-	if s.OnlyText && len(run) <= 64 && !mayHoldText(run) {
-		return false, 0, 0
-	}
 	return s.Base64(run), 0, len(run)
 }
 
@@ -62,8 +59,8 @@ func (s *Search) Base64(run []byte) (over bool) {
 			return true
 		}
 	}
-	if s.OnlyText && seen&(upperByte|noHex|noBase32) == noHex|noBase32 {
-		return false // a path, a name: base64 of text has capitals
+	if s.OnlyText && (seen&noHex == 0 || seen&(upperByte|noBase32) == noBase32) {
+		return false // a hash, a path, a name: base64 of text has capitals
 	}
 	ways, skip := byte(15), byte(0)
 	if s.OnlyText {

@@ -13,6 +13,9 @@ const maxLevels = 2
 func (e *Engine) OpenRun(code []byte) (r rule.Rule, from, to int) { return e.openRun(code, maxLevels) }
 
 func (e *Engine) openRun(code []byte, levels int) (r rule.Rule, from, to int) {
+	if !encoded.MayHold(code) {
+		return rule.None, 0, 0
+	}
 	reader := runReader{e: e, levels: levels}
 	search := encoded.Search{Reader: &reader, OnlyText: true}
 	over, from, to := search.Run(code)

@@ -108,6 +108,9 @@ func isMasked(spans []span.Span, start, end int) bool {
 // run decodes one run in every way that gives something to read. What is found is in
 // [from, to) of it.
 func (n *nest) run(run []byte, level int) (r rule.Rule, from, to int, err error) {
+	if n.peeks && !encoded.MayHold(run) {
+		return rule.None, 0, 0, nil
+	}
 	reader := runReader{nest: n, level: level}
 	search := encoded.Search{Reader: &reader, OnlyText: n.peeks, Scratch: n.scratch}
 	n.scratch = nil // what is decoded may hold runs itself
