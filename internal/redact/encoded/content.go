@@ -40,11 +40,6 @@ func isAllText(d []byte) bool {
 	if len(d) < 2*most {
 		return false
 	}
-	for _, c := range d[most : len(d)-most] {
-		if c < utf8.RuneSelf && !TextByte[c] {
-			return false
-		}
-	}
 	head := 0
 	for head < most && !utf8.RuneStart(d[head]) {
 		head++
@@ -56,7 +51,17 @@ func isAllText(d []byte) bool {
 		}
 		tail--
 	}
-	return utf8.Valid(d[head:tail])
+	return IsText(d[head:tail])
+}
+
+// IsText reports whether d is UTF-8 without control bytes.
+func IsText(d []byte) bool {
+	for _, c := range d {
+		if c < utf8.RuneSelf && !TextByte[c] {
+			return false
+		}
+	}
+	return utf8.Valid(d)
 }
 
 // TextByte are the bytes of ASCII that readable text has.
