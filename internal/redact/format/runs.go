@@ -249,7 +249,7 @@ func (n *nest) base64Run(run []byte, level int) (rule.Rule, error) {
 // decoded reads what a run held: a private key, text in any shape, something
 // compressed. Other bytes are hashes, identifiers, pictures: read is false then.
 func (n *nest) decoded(d []byte, level int) (r rule.Rule, read bool, err error) {
-	if isKeyDER(d) && n.e.Kinds.Has(rule.PrivateKey) {
+	if isKeyDER(d) && n.e.Class.Has(rule.PrivateKey) {
 		return rule.PrivateKey, true, nil
 	}
 	if n.peeks && !readable(d) && wideOf(d).size == 0 {
