@@ -47,7 +47,8 @@ func (a *app) seeConfig(daemon.Paths) finding {
 		note = "; " + note
 	}
 	if all := l.Policy.Weakened; len(all) > 0 {
-		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed", "weakened: %s%s", strings.Join(all, "; "), note)
+		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed",
+			"weakened: %s%s", strings.Join(all, "; "), note)
 	}
 	if len(l.Deprecated) > 0 {
 		return warn("leave out what has no effect", "%s%s", strings.Join(l.Deprecated, "; "), note)

@@ -13,7 +13,8 @@ import (
 )
 
 func validateCommand() command {
-	return command{name: "validate", about: "check the configuration, or a JSON document against a JSON Schema", run: validate, help: `
+	const about = "check the configuration, or a JSON document against a JSON Schema"
+	return command{name: "validate", about: about, run: validate, help: `
 Without --schema, check the configuration that --config names, as the daemon
 does when it starts: it prints what is weakened, keys without effect, and rows of
 the allowlist that refuse secrets by default. Nothing is started.
@@ -116,6 +117,6 @@ func noteDefaultRequests(l *config.Loaded) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	return "a request with a secret is refused by default, where earlier versions masked it (`redact: {request: mask}`): " +
-		strings.Join(rows, ", ")
+	return "a request with a secret is refused by default, where earlier versions masked it " +
+		"(`redact: {request: mask}`): " + strings.Join(rows, ", ")
 }

@@ -49,7 +49,7 @@ type Style struct {
 	Replacement func(rule string, text []byte) []byte
 }
 
-// sort is what a mask tells of its value. It is coarser than a rule.
+// sort is the word in a mask, such as email. Several rules share one.
 type sort uint8
 
 const (
