@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
@@ -183,6 +184,9 @@ func (x *Scanner) maskBehindOperator(i int) int {
 		return i + 1
 	}
 	if op == '|' && (i == 0 || x.S[i-1] != '|') {
+		if x.maskCommand(command.FindBeforePipe(x.S, i)) {
+			return i + 1
+		}
 		return x.maskTableCell(i)
 	}
 	return i + 1

@@ -23,7 +23,9 @@ func Dense(size int) []Text {
 	}{
 		{"addresses", func() string { return name() + "." + name() + "@" + name() + ".com" }},
 		{"cards", func() string { return "card " + w.card() }},
-		{"phones", func() string { return fmt.Sprintf("call +1 %d %d %s", 200+w.r.IntN(700), 200+w.r.IntN(700), w.of(digits, 4)) }},
+		{"phones", func() string {
+			return fmt.Sprintf("call +1 %d %d %s", 200+w.r.IntN(700), 200+w.r.IntN(700), w.of(digits, 4))
+		}},
 		{"social security numbers", func() string {
 			return fmt.Sprintf("ssn %03d-%02d-%04d", 100+w.r.IntN(500), 10+w.r.IntN(80), 1000+w.r.IntN(8000))
 		}},
@@ -36,7 +38,9 @@ func Dense(size int) []Text {
 		{"source code", func() string { return `	password := "` + password() + `"` }},
 		{"YAML", func() string { return "  api_key: " + w.of(base58, 32) }},
 		{"URLs", func() string { return "https://" + name() + ":" + password()[:7] + "@" + name() + ".com/" + name() }},
-		{"connection strings", func() string { return "postgres://" + name() + ":" + w.of(base58, 12) + "@" + name() + ":5432/" + name() }},
+		{"connection strings", func() string {
+			return "postgres://" + name() + ":" + w.of(base58, 12) + "@" + name() + ":5432/" + name()
+		}},
 		{"bearer headers", func() string { return "Authorization: Bearer " + w.of(base58, 40) }},
 		{"sentences", func() string { return "The password is " + password() + "." }},
 		{"private keys", func() string {
