@@ -42,8 +42,9 @@ type Record struct{ b []byte }
 // Bytes returns the document. The caller must not change it.
 func (r Record) Bytes() []byte { return r.b }
 
-// Text redacts text of any kind. It opens base64, base32 and hexadecimal two levels deep. If the engine is not one that New made, or
-// faults, the whole text is masked under the rule "fault".
+// Text redacts text of any kind. It opens base64, base32 and hexadecimal two levels
+// deep. If the engine is not one that New made, or faults, the whole text is masked
+// under the rule "fault".
 func (e *Engine) Text(s []byte) Result {
 	if e == nil {
 		return engine.Hidden(s)
@@ -59,7 +60,8 @@ func (e *Engine) Text(s []byte) Result {
 //
 // What is wrapped is opened, four levels deep: escapes, JSON in strings,
 // base64, base64url, base32 and hexadecimal runs of 24 bytes or more (masked whole
-// where something is found inside), gzip, zlib, bzip2 and zip. In pictures, sound and fonts the readable stretches are read.
+// where something is found inside), gzip, zlib, bzip2 and zip. In pictures,
+// sound and fonts the readable stretches are read.
 //
 // The error is a RedactionError, and nothing may be shown or sent then. Rule
 // "redact/unscannable": something in the body cannot be read to its end (it

@@ -32,7 +32,7 @@ type Reader interface {
 // Search is a search in what runs hold.
 type Search struct {
 	Reader
-	// OnlyText says that what is not text in base64 is not given to ReadWhole.
+	// OnlyText says that ReadWhole gets only text of what base64 holds.
 	OnlyText bool
 	// Scratch is used for what is decoded, if it is not nil.
 	Scratch []byte
