@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast"
@@ -32,6 +33,9 @@ type Options struct {
 	// Passing says that Literals are known for a while only: their forms are kept in ordinary memory, and not in
 	// that of a Memory, which is never freed.
 	Passing bool
+	// LiteralRule is the rule under which Literals are reported and masked, such as "email". The default is
+	// "secret.literal".
+	LiteralRule string
 	// OnlyRegistered says that nothing but Literals is found.
 	OnlyRegistered bool
 	// PassPersonal says that secrets are found and personal data is not.
@@ -63,6 +67,13 @@ func New(o Options) (*Engine, error) {
 	lit, err := literal.NewIn(&memory.Memory{Ordinary: o.Passing}, o.Literals)
 	if err != nil {
 		return nil, err
+	}
+	if o.LiteralRule != "" {
+		known := slices.Index(rule.Names[:], o.LiteralRule)
+		if known < 0 {
+			return nil, invalidOption("rule", "there is no rule "+o.LiteralRule, "take one of doc/redaction.md")
+		}
+		lit = lit.WithRule(rule.Rule(known))
 	}
 	text := engine.New(lit, mask.Style{Masks: o.Masks, Key: o.Key})
 	text.OnlyRegistered = o.OnlyRegistered

@@ -42,7 +42,7 @@ func (e *Engine) KeepSought(list []span.Span) []span.Span {
 		return list
 	}
 	list = slices.DeleteFunc(list, func(sp span.Span) bool {
-		return !e.Kinds.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < rule.Literal
+		return !e.Kinds.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < e.Literals.Rule()
 	})
 	if len(list) == 0 {
 		return nil

@@ -35,6 +35,7 @@ type Set struct {
 	loose  loose
 	folded *Set // the secrets in small letters, for text whose case is lost
 	memory *memory.Memory
+	rule   rule.Rule // under which they are reported
 }
 
 // New returns the set of secrets, nil for none. The error is a ValueError: one is too
@@ -46,7 +47,7 @@ func NewIn(m *memory.Memory, secrets []holdfast.Secret) (*Set, error) {
 	if len(secrets) == 0 {
 		return nil, nil
 	}
-	l := &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: m}
+	l := &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: m, rule: rule.Literal}
 	l.folded = &Set{loose: newLoose(), forms: map[uint32][][]byte{}, memory: l.memory}
 	most, all := 0, 0
 	for i, s := range secrets {
@@ -74,6 +75,24 @@ func NewIn(m *memory.Memory, secrets []holdfast.Secret) (*Set, error) {
 	l.folded.buildTables()
 	l.buildTables()
 	return l, nil
+}
+
+// WithRule returns the set, whose secrets are reported under another rule.
+func (l *Set) WithRule(r rule.Rule) *Set {
+	if l == nil {
+		return nil
+	}
+	other := *l
+	other.rule = r
+	return &other
+}
+
+// Rule returns the rule under which the secrets are reported.
+func (l *Set) Rule() rule.Rule {
+	if l == nil {
+		return rule.Literal
+	}
+	return l.rule
 }
 
 // buildTables makes the tables by which the forms are found.
@@ -171,7 +190,7 @@ func (l *Set) Scan(s []byte, i int, final bool, out []span.Span) ([]span.Span, i
 			out[len(out)-1].End = end
 		default:
 			end = i + n
-			out = append(out, span.Span{Start: i, End: end, Rule: rule.Literal})
+			out = append(out, span.Span{Start: i, End: end, Rule: l.rule})
 		}
 	}
 	if i < len(s) && !final && l.heads[s[i]] {

@@ -10,14 +10,16 @@ import (
 // The values that are looked for everywhere, once they were found at one place.
 const (
 	minAgain      = 6         // bytes: a shorter one is an ordinary word too often
+	minSplit      = 16        // bytes: a secret found by its form
 	maxAgain      = 512       // bytes: a longer one has a form of its own
 	maxAgainCount = 4000      // of one session, the newest
 	maxSetCount   = 500       // of one engine
 	maxSetBytes   = 128 << 10 // of one engine
 )
 
-// newFinders returns engines that find the values among list which a name announced, in every encoding.
-func newFinders(list []*entry) (made []*redact.Engine, err error) {
+// newFinders returns engines that find the values among list that are sought, in every encoding. rule is that under
+// which they are reported, "" for a secret.
+func newFinders(list []*entry, rule string) (made []*redact.Engine, err error) {
 	var values []holdfast.Secret
 	size, count := 0, 0
 	flush := func() {
@@ -25,7 +27,8 @@ func newFinders(list []*entry) (made []*redact.Engine, err error) {
 			return
 		}
 		var e *redact.Engine
-		if e, err = redact.New(redact.Options{Literals: values, OnlyRegistered: true, Passing: true}); err == nil {
+		if e, err = redact.New(redact.Options{Literals: values, LiteralRule: rule, Masks: redact.Egress,
+			OnlyRegistered: true, Passing: true}); err == nil {
 			made = append(made, e)
 		}
 		values, size = nil, 0
@@ -45,7 +48,8 @@ func newFinders(list []*entry) (made []*redact.Engine, err error) {
 }
 
 // isSought reports whether a value is looked for everywhere: it was found by a name, not by its form, and differs
-// from ordinary words. A restored one, which is in the history without its name, must differ less.
+// from ordinary words. A restored one, which is in the history without its name, must differ less. A secret that was
+// found by its form is sought too, since code may list its bytes or break it, unless it is short.
 func (e *entry) isSought() bool {
 	if e.oneWay || len(e.value) < minAgain || len(e.value) > maxAgain {
 		return false
@@ -53,6 +57,9 @@ func (e *entry) isSought() bool {
 	switch e.rule {
 	case "secret.assignment", "secret.field", "secret.bearer", "secret.basic", "secret.url", "secret.connection":
 	default:
+		if strings.HasPrefix(e.rule, "secret.") {
+			return e.rule != ruleAgain && len(e.value) >= minSplit
+		}
 		if !strings.HasSuffix(e.rule, ".field") && !strings.HasPrefix(e.rule, "detector.") {
 			return false
 		}
@@ -104,4 +111,9 @@ func isTelling(v string) bool {
 	}
 	return len(v) >= 8 && (n[2] > 0 && (kinds >= 3 || len(v) >= 12) || kinds >= 3 && strings.ContainsAny(v,
 		"!@#$%^&*?"))
+}
+
+// isKeyLine reports whether a value is a line of a private key.
+func (e *entry) isKeyLine() bool {
+	return e.rule == rulePrivateKey && !strings.Contains(e.value, "-----")
 }

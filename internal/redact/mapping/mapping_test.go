@@ -69,11 +69,16 @@ func TestEscapedValueIsReplaced(t *testing.T) {
 	for _, value := range []string{"%51%7a%37%21%6b%66%6d%57", "%51%7A%37%21%6B%66%6D%57",
 		`\u0051\u007a\u0037\u0021\u006b\u0066\u006d\u0057`, "abcdefgh12%51%7a%37%6b", "%C3%A4bcdefgh1234"} {
 		got := string(r.Replace("secret.assignment", []byte(value)))
-		for _, part := range []string{"%51", "%7a", "%37", "%6b", "%C3", "%6B", "u0051", "u007a", "u0037"} {
-			if strings.Contains(got, part) {
+		was, now := listCodings([]byte(value))[0].decoded, listCodings([]byte(got))
+		if len(now) > 0 {
+			got = string(now[0].decoded)
+		}
+		for i := range len(was) - 2 {
+			if part := string(was[i : i+3]); strings.Contains(got, part) {
 				t.Errorf("%q became %q, which has %q", value, got, part)
 			}
 		}
+		got = string(r.Replace("secret.assignment", []byte(value)))
 		if back := restoreText(s, "x "+got+" y"); back != "x "+value+" y" {
 			t.Errorf("%q came back as %q", value, back)
 		}
