@@ -36,6 +36,9 @@ type Options struct {
 	// LiteralRule is the rule under which Literals are reported and masked, such as "email". The default is
 	// "secret.literal".
 	LiteralRule string
+	// FewForms says that Literals are found as they are, and in those encodings and escapes in which they have 8
+	// letters and digits or more, of base64, hexadecimal and decimal bytes: New takes a fifth of the time.
+	FewForms bool
 	// OnlyRegistered says that nothing but Literals is found.
 	OnlyRegistered bool
 	// PassPersonal says that secrets are found and personal data is not.
@@ -64,7 +67,11 @@ func New(o Options) (*Engine, error) {
 	case o.Masks == Pseudonyms && len(o.Key.Reveal()) < minKey:
 		return nil, invalidOption("key", "the key has "+strconv.Itoa(len(o.Key.Reveal()))+" bytes", "a key of pseudonyms is at least 16 random bytes long")
 	}
-	lit, err := literal.NewIn(&memory.Memory{Ordinary: o.Passing}, o.Literals)
+	forms := literal.AllForms
+	if o.FewForms {
+		forms = literal.FewForms
+	}
+	lit, err := literal.NewIn(&memory.Memory{Ordinary: o.Passing}, o.Literals, forms)
 	if err != nil {
 		return nil, err
 	}

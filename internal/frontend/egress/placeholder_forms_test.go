@@ -145,8 +145,7 @@ func TestModelsCountAlteredPlaceholders(t *testing.T) {
 	w.answers(func(asked string) string {
 		p := sentWords(t, asked)
 		said = strings.Join([]string{strings.ToUpper(p[0]), base64.StdEncoding.EncodeToString([]byte(p[2])), p[2][:30],
-			p[2][:15] + "' + '" + p[2][15:]}, " ,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"+
-			",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,, ")
+			p[2][:15] + "' + '" + p[2][15:]}, strings.Repeat(" and", 40)+" ")
 		return anthropicSays(`{"type":"text","text":"` + said + `"}`)
 	})
 	resp, body := w.asks(w.client(), asUser(ownMaterial))

@@ -78,13 +78,18 @@ func listArmourLines(text []byte) (list []armourLine) {
 
 // breakLen returns the length of the break of a line that text begins with, escaped or not; 0 for none.
 func breakLen(text []byte) int {
+	switch text[0] {
+	case '\n', '\r':
+		return 1
+	case '\\', '%':
+	default:
+		return 0
+	}
 	n := 0
 	for n < len(text) && text[n] == '\\' {
 		n++
 	}
 	switch {
-	case n == 0 && (text[0] == '\n' || text[0] == '\r'):
-		return 1
 	case n > 0 && n < len(text) && (text[n] == 'n' || text[n] == 'r'):
 		return n + 1
 	case n > 0 && len(text) >= n+5 && (string(text[n:n+5]) == "u000a" || string(text[n:n+5]) == "u000d"):

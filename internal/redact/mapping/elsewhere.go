@@ -33,20 +33,21 @@ func (s *Sessions) FindElsewhere(ctx context.Context, o Owner) (Elsewhere, error
 	for _, e := range entries {
 		byKind[KindOf(e.rule)] = append(byKind[KindOf(e.rule)], e)
 	}
-	var made Elsewhere
+	var all Elsewhere
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-		list, err := newFinders(byKind[kind], personalRules[kind])
+		made, err := newFinders(byKind[kind], redact.Options{LiteralRule: personalRules[kind]}, nil)
 		if err != nil {
 			return Elsewhere{}, err
 		}
+		list := listEngines(made)
 		if kind == "secret" {
-			made.Secrets = list
+			all.Secrets = list
 		} else {
-			made.Personal = append(made.Personal, list...)
+			all.Personal = append(all.Personal, list...)
 		}
 	}
-	g.elsewhere, g.elsewhereOf = made, sought
-	return made, nil
+	g.elsewhere, g.elsewhereOf = all, sought
+	return all, nil
 }
 
 // listSought returns the values that are looked for everywhere, of all rows except one, and a number that rises

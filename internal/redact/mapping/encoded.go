@@ -84,7 +84,9 @@ func appendValueForms(to []valueForm, value, placeholder string) []valueForm {
 	add(valueForm{find: strings.ToUpper(digits), isCode: true})
 	for _, core := range listCores(value) {
 		add(valueForm{find: core, isCode: true})
-		add(valueForm{find: toURLAlphabet.Replace(core), isCode: true})
+		if strings.ContainsAny(core, "+/") {
+			add(valueForm{find: toURLAlphabet.Replace(core), isCode: true})
+		}
 	}
 	return to
 }

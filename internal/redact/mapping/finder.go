@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -13,38 +14,57 @@ const (
 	minSplit      = 16        // bytes: a secret found by its form
 	maxAgain      = 512       // bytes: a longer one has a form of its own
 	maxAgainCount = 4000      // of one session, the newest
-	maxSetCount   = 500       // of one engine
+	maxSetCount   = 1000      // of one engine
 	maxSetBytes   = 128 << 10 // of one engine
 )
 
-// newFinders returns engines that find the values among list that are sought, in every encoding. rule is that under
-// which they are reported, "" for a secret.
-func newFinders(list []*entry, rule string) (made []*redact.Engine, err error) {
-	var values []holdfast.Secret
-	size, count := 0, 0
-	flush := func() {
-		if len(values) == 0 || err != nil {
-			return
-		}
-		var e *redact.Engine
-		if e, err = redact.New(redact.Options{Literals: values, LiteralRule: rule, Masks: redact.Egress,
-			OnlyRegistered: true, Passing: true}); err == nil {
-			made = append(made, e)
-		}
-		values, size = nil, 0
+// finder is an engine that finds some values.
+type finder struct {
+	values []string
+	engine *redact.Engine
+}
+
+// newFinders returns engines that find the values among list that are sought, oldest first. o says how they find
+// them; the engines in have that find the same values are used again.
+func newFinders(list []*entry, o redact.Options, have []finder) (made []finder, err error) {
+	list = slices.DeleteFunc(slices.Clone(list), func(e *entry) bool { return !e.isSought() })
+	if over := len(list) - maxAgainCount; over > 0 {
+		// Whole engines are dropped, so that the others find what they found.
+		list = list[min(len(list), (over+maxSetCount-1)/maxSetCount*maxSetCount):]
 	}
-	for i := len(list) - 1; i >= 0 && count < maxAgainCount; i-- {
-		e := list[i]
-		if !e.isSought() {
+	o.OnlyRegistered, o.Passing, o.Masks = true, true, redact.Egress
+	for len(list) > 0 {
+		f, size := finder{}, 0
+		for _, e := range list[:min(len(list), maxSetCount)] {
+			if size += len(e.value); size > maxSetBytes {
+				break
+			}
+			f.values = append(f.values, e.value)
+		}
+		list = list[len(f.values):]
+		k := slices.IndexFunc(have, func(h finder) bool { return slices.Equal(h.values, f.values) })
+		if k >= 0 {
+			made = append(made, have[k])
 			continue
 		}
-		if len(values) == maxSetCount || size+len(e.value) > maxSetBytes {
-			flush()
+		o.Literals = nil
+		for _, v := range f.values {
+			o.Literals = append(o.Literals, holdfast.NewSecret(v))
 		}
-		values, size, count = append(values, holdfast.NewSecret(e.value)), size+len(e.value), count+1
+		if f.engine, err = redact.New(o); err != nil {
+			return nil, err
+		}
+		made = append(made, f)
 	}
-	flush()
-	return made, err
+	return made, nil
+}
+
+// listEngines returns the engines of finders.
+func listEngines(list []finder) (engines []*redact.Engine) {
+	for _, f := range list {
+		engines = append(engines, f.engine)
+	}
+	return engines
 }
 
 // isSought reports whether a value is looked for everywhere: it was found by a name, not by its form, and differs

@@ -10,9 +10,10 @@ import (
 
 // Index finds placeholders in text, and knows what is written in their place. It is immutable.
 type Index struct {
-	forms []form // sorted by what is found
-	heads [1 << 16 / 64]uint64
-	most  int // the length of the longest
+	forms []form               // sorted by what is found
+	heads [1 << 16 / 64]uint64 // their first two bytes
+	quads [1 << 18 / 64]uint64 // hashes of their first four bytes
+	most  int                  // the length of the longest
 }
 
 // form is one way in which a placeholder is written, and its value written in the same way.
@@ -153,9 +154,16 @@ func newIndex(forms []form) *Index {
 	for _, f := range ix.forms {
 		h := headOf(f.find)
 		ix.heads[h>>6] |= 1 << (h & 63)
+		q := hashQuad(f.find[0], f.find[1], f.find[2], f.find[3])
+		ix.quads[q>>6] |= 1 << (q & 63)
 		ix.most = max(ix.most, len(f.find))
 	}
 	return ix
+}
+
+// hashQuad mixes four bytes. No form is shorter.
+func hashQuad(a, b, c, d byte) uint32 {
+	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24) * 0x9e3779b1 >> (32 - 18)
 }
 
 func headOf(s string) int { return int(s[0])<<8 | int(s[1]) }
@@ -226,7 +234,13 @@ func (ix *Index) findHead(text []byte, i int) int {
 	}
 	for ; i+1 < len(text); i++ {
 		h := int(text[i])<<8 | int(text[i+1])
-		if ix.heads[h>>6]&(1<<(h&63)) != 0 {
+		if ix.heads[h>>6]&(1<<(h&63)) == 0 {
+			continue
+		}
+		if i+4 > len(text) {
+			return i
+		}
+		if q := hashQuad(text[i], text[i+1], text[i+2], text[i+3]); ix.quads[q>>6]&(1<<(q&63)) != 0 {
 			return i
 		}
 	}

@@ -33,7 +33,7 @@ type Session struct {
 	encodings     *valueIndex       // guarded by mu; as last
 	bytes         int               // guarded by mu; of the values
 	sought        int               // guarded by mu; rises with each change of the values that are sought everywhere
-	again         []*redact.Engine  // guarded by mu; find those values
+	again         []finder          // guarded by mu; of those values
 	againOf       int               // guarded by mu; what sought was when again was made, -1 for never
 
 	real      map[string]bool // guarded by mu; placeholders that are real text
@@ -218,7 +218,7 @@ func (r *Request) addPlaceholder(text, placeholder []byte, isRestored bool) bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := string(placeholder)
-	if len(p) < 2 || p == string(text) || !r.isFree(p) {
+	if len(p) < minEncoded || p == string(text) || !r.isFree(p) {
 		return false
 	}
 	s.addEntry(&entry{rule: ruleAgain, value: string(text), placeholder: p, kept: len(p), oneWay: !isRestored})
@@ -335,13 +335,13 @@ func (r *Request) FindAgain() (list []*redact.Engine, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if changes += s.sought; s.againOf != changes {
-		if s.again, err = newFinders(append(others, s.order...), ""); err != nil {
+		if s.again, err = newFinders(append(others, s.order...), redact.Options{FewForms: true}, s.again); err != nil {
 			return nil, err
 		}
 		s.againOf = changes
 	}
-	for _, e := range s.again {
-		list = append(list, e.WithReplace(r.replaceAgain))
+	for _, f := range s.again {
+		list = append(list, f.engine.WithReplace(r.replaceAgain))
 	}
 	return list, nil
 }

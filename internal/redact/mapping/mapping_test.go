@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -480,9 +481,29 @@ func TestYieldLetsWordsGo(t *testing.T) {
 func TestFindersAreMadeOnce(t *testing.T) {
 	s := newTestSession()
 	replaceAll(t, s, "to alice@corp.com")
-	s.again = []*redact.Engine{}
+	s.again = []finder{}
 	replaceAll(t, s, "to alice@corp.com")
 	if s.again == nil {
 		t.Fatal("the engines were made again")
+	}
+}
+
+// TestFindersAreKept: a new value has only the engine made again that finds the newest values.
+func TestFindersAreKept(t *testing.T) {
+	s := newTestSession()
+	var lines strings.Builder
+	for i := range maxSetCount + 10 {
+		fmt.Fprintf(&lines, "password: Maple417!x%dq\n", i)
+	}
+	replaceAll(t, s, lines.String())
+	before := slices.Clone(s.again)
+	replaceAll(t, s, "password: Birch998!xq")
+	if len(before) != 2 || len(s.again) != 2 || s.again[0].engine != before[0].engine ||
+		s.again[1].engine == before[1].engine {
+		t.Fatalf("%d engines, then %d", len(before), len(s.again))
+	}
+	if got, _ := replaceAll(t, s, "say Maple417!x3q and Birch998!xq"); strings.Contains(got[0], "Maple") ||
+		strings.Contains(got[0], "Birch") {
+		t.Fatalf("%q", got)
 	}
 }
