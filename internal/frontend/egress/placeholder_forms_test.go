@@ -161,7 +161,7 @@ func personalRows(tls, plain uint16) []domain.Domain {
 		domain.Domain{Name: "refuse.wild.test", Ports: []uint16{tls}, Request: domain.Mask, Personal: domain.Refuse})
 }
 
-// D13a: personal data of the session is treated elsewhere as the row says of personal data, and counted as its kind.
+// D13a: personal data of the session follows `personal` of another row, and is counted by its kind.
 func TestMappedPersonalDataIsTreatedAsPersonal(t *testing.T) {
 	w := newModels(t, setup{rows: personalRows})
 	w.answers(func(string) string { return anthropicSays(`{"type":"text","text":"ok"}`) })
