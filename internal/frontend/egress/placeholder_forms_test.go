@@ -54,7 +54,7 @@ func TestModelsRestoreAKeyInEveryLayout(t *testing.T) {
 		"diff":     func(k string) string { return "+" + strings.ReplaceAll(k, "\n", "\n+") },
 		"escaped":  func(k string) string { return `KEY="` + strings.ReplaceAll(k, "\n", `\n`) + `"` },
 		"CRLF":     func(k string) string { return strings.ReplaceAll(k, "\n", "\r\n") },
-		"HCL":      func(k string) string { return "key = <<-EOT\n    " + strings.ReplaceAll(k, "\n", "\n    ") + "EOT\n" },
+		"HCL":      func(k string) string { return "k = <<-EOT\n  " + strings.ReplaceAll(k, "\n", "\n  ") + "EOT\n" },
 		"JSON":     func(k string) string { return encode(obj{"key": k}) },
 	} {
 		for _, stream := range []bool{false, true} {
@@ -83,7 +83,7 @@ func TestModelsRestoreAKeyInEveryLayout(t *testing.T) {
 	}
 	last := w.answers(func(string) string { return anthropicSays(`{"type":"text","text":"ok"}`) })
 	w.asks(w.client(), asUser("@@ -2 +2 @@\n+"+lines[1]+"\n-"+lines[0]))
-	for _, r := range append(w.up.requests()) {
+	for _, r := range w.up.requests() {
 		for _, line := range lines {
 			if strings.Contains(r.Body, line) {
 				t.Errorf("the provider was sent %q", line)

@@ -18,10 +18,19 @@ func isArmour(value []byte) bool {
 
 // replaceArmour replaces each line of base64 in a block by a placeholder, and leaves what is around the lines. So
 // a key is restored however a model indents, quotes or escapes its lines, and one line of it is known in later texts.
+// It returns nil if less than three fourths of the block are in lines.
 func (r *Request) replaceArmour(rule string, text []byte) []byte {
+	lines, body := listArmourLines(text)
+	inLines := 0
+	for _, l := range lines {
+		inLines += countMixed(text[l.start:l.end])
+	}
+	if inLines*4 < countMixed(body)*3 || inLines == 0 {
+		return nil
+	}
 	var out []byte
 	at := 0
-	for _, l := range listArmourLines(text) {
+	for _, l := range lines {
 		out = append(out, text[at:l.start]...)
 		at = l.end
 		line := bytes.ReplaceAll(text[l.start:l.end], []byte(`\/`), []byte("/"))
@@ -40,8 +49,8 @@ func (r *Request) replaceArmour(rule string, text []byte) []byte {
 // armourLine is a line of base64 in a block, or the value of a header.
 type armourLine struct{ start, end int }
 
-// listArmourLines returns the lines of base64 in a block.
-func listArmourLines(text []byte) (list []armourLine) {
+// listArmourLines returns the lines of base64 in a block, and all that is between its first line and its last.
+func listArmourLines(text []byte) (list []armourLine, body []byte) {
 	from, to := 0, len(text)
 	if isArmour(text) {
 		from = bytes.Index(text[5:], []byte("-----")) + 10
@@ -73,7 +82,7 @@ func listArmourLines(text []byte) (list []armourLine) {
 			list[i].start++
 		}
 	}
-	return list
+	return list, text[from:to]
 }
 
 // breakLen returns the length of the break of a line that text begins with, escaped or not; 0 for none.
@@ -134,7 +143,7 @@ func trimLine(text []byte, start, end int) (longest armourLine) {
 
 // isKnownArmour reports whether all lines of a block are placeholders of the session. mu must be held.
 func (s *Session) isKnownArmour(text []byte) bool {
-	lines := listArmourLines(text)
+	lines, _ := listArmourLines(text)
 	for _, l := range lines {
 		if s.byPlaceholder[strings.ReplaceAll(string(text[l.start:l.end]), `\/`, "/")] == nil {
 			return false

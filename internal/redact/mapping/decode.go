@@ -254,6 +254,9 @@ func (r *Request) replaceDecoded(rule string, text []byte) []byte {
 		return nil
 	}
 	for _, c := range listCodings(text) {
+		if r.isPlaceholder(c.decoded) {
+			return text // the model encoded it
+		}
 		inner, isRestored := r.replaceInner(rule, c)
 		if inner == nil {
 			continue
@@ -294,39 +297,46 @@ func (r *Request) replaceInner(rule string, c coding) (inner []byte, isRestored 
 	return out, true
 }
 
+// piece is a value, or what follows the prefix of one, and the same part of its placeholder.
+type piece struct{ value, placeholder string }
+
 // joinPieces returns the known secret that a text has with signs between its letters, as code breaks a long string,
-// and its placeholder with the same signs.
+// and its placeholder with the same signs. The prefix of a token may be missing.
 func (r *Request) joinPieces(rule string, text []byte) (value, placeholder []byte) {
 	if rule != ruleAgain {
 		return nil, nil
 	}
-	e := r.findByLetters(text)
-	if e == nil || e.oneWay || len(e.placeholder) != len(e.value) {
+	p := r.findByLetters(text)
+	if p.value == "" || len(p.placeholder) != len(p.value) {
 		return nil, nil
 	}
 	at := 0
 	out := bytes.Clone(text)
 	for i, c := range text {
-		if at < len(e.value) && c == e.value[at] {
-			out[i] = e.placeholder[at]
+		if at < len(p.value) && c == p.value[at] {
+			out[i] = p.placeholder[at]
 			at++
 		}
 	}
-	if at < len(e.value) {
+	if at < len(p.value) {
 		return nil, nil
 	}
-	return []byte(e.value), out
+	return []byte(p.value), out
 }
 
-// findByLetters returns the value of the session that has the same letters and digits as text, nil for none.
-func (r *Request) findByLetters(text []byte) *entry {
+// findByLetters returns the value of the session that has the same letters and digits as text.
+func (r *Request) findByLetters(text []byte) piece {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	if r.letters == nil {
-		r.letters = map[string]*entry{}
+		r.letters = map[string]piece{}
 		for _, e := range r.s.order {
-			if len(e.value) <= maxAgain && !e.oneWay && e.rule != ruleAgain {
-				r.letters[keepMixed([]byte(e.value))] = e
+			if len(e.value) > maxAgain || e.oneWay || e.rule == ruleAgain {
+				continue
+			}
+			r.letters[keepMixed([]byte(e.value))] = piece{e.value, e.placeholder}
+			if tail := e.withoutPrefix(); tail != "" {
+				r.letters[keepMixed([]byte(tail))] = piece{tail, e.placeholder[e.kept:]}
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 const (
@@ -20,38 +22,44 @@ const (
 // valueForm is an encoding of a value, and its placeholder in the same encoding. A code is part of a run of base64
 // or hexadecimal, which is decoded as a whole.
 type valueForm struct {
+	rule        string // of the value
 	find, write string
 	isCode      bool
 }
 
 // valueIndex finds encodings of values in texts. It is immutable.
 type valueIndex struct {
-	filter []uint64               // hashes of the first eight bytes of all forms
-	shift  uint                   // of a hash
-	forms  map[uint64][]valueForm // by their first eight bytes, longest first
+	filter  []uint64         // hashes of the first eight bytes of all forms
+	shift   uint             // of a hash
+	lengths map[uint64][]int // of the forms, by their first eight bytes, longest first
+	forms   map[string]valueForm
 }
 
 // newValueIndex returns an index of the encodings of the newest entries.
 func newValueIndex(entries []*entry) *valueIndex {
-	ix := &valueIndex{forms: map[uint64][]valueForm{}, shift: maxShift}
+	ix := &valueIndex{lengths: map[uint64][]int{}, forms: map[string]valueForm{}, shift: maxShift}
 	entries = entries[max(0, len(entries)-maxEncoded):]
 	for ix.shift > minShift && 1<<(64-ix.shift) < 128*len(entries) {
 		ix.shift--
 	}
 	ix.filter = make([]uint64, 1<<(64-ix.shift-6))
 	for _, e := range entries {
-		if e.oneWay || len(e.value) < minAgain || len(e.value) > maxAgain {
+		if e.oneWay || e.rule == ruleAgain || len(e.value) < minAgain || len(e.value) > maxAgain {
 			continue
 		}
 		for _, f := range e.listValueForms() {
 			k := binary.LittleEndian.Uint64([]byte(f.find))
 			h := hashEight(k, ix.shift)
 			ix.filter[h>>6] |= 1 << (h & 63)
-			ix.forms[k] = append(ix.forms[k], f)
+			if !slices.Contains(ix.lengths[k], len(f.find)) {
+				ix.lengths[k] = append(ix.lengths[k], len(f.find))
+			}
+			f.rule = e.rule
+			ix.forms[f.find] = f
 		}
 	}
-	for _, list := range ix.forms {
-		slices.SortFunc(list, func(a, b valueForm) int { return len(b.find) - len(a.find) })
+	for _, list := range ix.lengths {
+		slices.SortFunc(list, func(a, b int) int { return b - a })
 	}
 	return ix
 }
@@ -109,33 +117,34 @@ func hashEight(k uint64, shift uint) uint64 {
 	return k * 0x9e3779b97f4a7c15 >> shift
 }
 
-// findAt returns the longest encoding that text begins with, nil for none.
-func (ix *valueIndex) findAt(text []byte) *valueForm {
+// findAt returns the longest encoding that text begins with.
+func (ix *valueIndex) findAt(text []byte) (f valueForm, found bool) {
 	k := binary.LittleEndian.Uint64(text)
 	if h := hashEight(k, ix.shift); ix.filter[h>>6]&(1<<(h&63)) == 0 {
-		return nil
+		return f, false
 	}
-	list := ix.forms[k]
-	for i := range list {
-		if f := &list[i]; len(text) >= len(f.find) && string(text[:len(f.find)]) == f.find {
-			return f
+	for _, n := range ix.lengths[k] {
+		if len(text) < n {
+			continue
+		}
+		if f, found = ix.forms[string(text[:n])]; found {
+			return f, true
 		}
 	}
-	return nil
+	return f, false
 }
 
 // ReplaceEncoded replaces encodings of the session's values in a text by the same encodings of their placeholders, and
-// returns the number of them. It returns text itself if it has none.
-func (r *Request) ReplaceEncoded(text []byte) ([]byte, int) {
+// reports what it found. It returns text itself if it has none.
+func (r *Request) ReplaceEncoded(text []byte) (out []byte, found []redact.Finding) {
 	ix := r.s.findValueIndex()
 	if len(ix.forms) == 0 {
-		return text, 0
+		return text, nil
 	}
-	var out []byte
-	n, from := 0, 0
+	from := 0
 	for i := 0; i+minEncoded <= len(text); {
-		f := ix.findAt(text[i:])
-		if f == nil {
+		f, is := ix.findAt(text[i:])
+		if !is {
 			i++
 			continue
 		}
@@ -149,14 +158,14 @@ func (r *Request) ReplaceEncoded(text []byte) ([]byte, int) {
 		}
 		if write != nil {
 			out, from = append(append(out, text[from:start]...), write...), end
-			n++
+			found = append(found, redact.Finding{Rule: f.rule, Offset: start, Length: end - start})
 		}
 		i = end
 	}
-	if n == 0 {
-		return text, 0
+	if found == nil {
+		return text, nil
 	}
-	return append(out, text[from:]...), n
+	return append(out, text[from:]...), found
 }
 
 // runAround returns the run of base64 around text[start:end], behind from.

@@ -14,7 +14,7 @@ const (
 	minSplit      = 16        // bytes: a secret found by its form
 	maxAgain      = 512       // bytes: a longer one has a form of its own
 	maxAgainCount = 4000      // of one session, the newest
-	maxSetCount   = 1000      // of one engine
+	maxSetCount   = 500       // of one engine
 	maxSetBytes   = 128 << 10 // of one engine
 )
 
@@ -34,14 +34,17 @@ func newFinders(list []*entry, o redact.Options, have []finder) (made []finder, 
 	}
 	o.OnlyRegistered, o.Passing, o.Masks = true, true, redact.Egress
 	for len(list) > 0 {
-		f, size := finder{}, 0
+		f, size, taken := finder{}, 0, 0
 		for _, e := range list[:min(len(list), maxSetCount)] {
 			if size += len(e.value); size > maxSetBytes {
 				break
 			}
-			f.values = append(f.values, e.value)
+			f.values, taken = append(f.values, e.value), taken+1
+			if tail := e.withoutPrefix(); tail != "" {
+				f.values, size = append(f.values, tail), size+len(tail)
+			}
 		}
-		list = list[len(f.values):]
+		list = list[taken:]
 		k := slices.IndexFunc(have, func(h finder) bool { return slices.Equal(h.values, f.values) })
 		if k >= 0 {
 			made = append(made, have[k])
@@ -136,4 +139,13 @@ func isTelling(v string) bool {
 // isKeyLine reports whether a value is a line of a private key.
 func (e *entry) isKeyLine() bool {
 	return e.rule == rulePrivateKey && !strings.Contains(e.value, "-----")
+}
+
+// withoutPrefix returns what follows the prefix of a token, "" if there is no prefix or little after it.
+func (e *entry) withoutPrefix() string {
+	if e.kept == 0 || e.kept+minSplit > len(e.value) || e.kept > len(e.placeholder) ||
+		e.value[:e.kept] != e.placeholder[:e.kept] {
+		return ""
+	}
+	return e.value[e.kept:]
 }

@@ -143,16 +143,17 @@ func TestEncodedValueHasItsPlaceholderEncoded(t *testing.T) {
 		"bytes of Go": func(v string) string {
 			return strings.TrimSuffix(fmt.Sprintf("%#v", []byte(v))[len("[]byte{"):], "}")
 		},
+		"shell":   func(v string) string { return `'` + strings.ReplaceAll(v, `'`, `'\''`) + `'` },
 		"numbers": func(v string) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(v)), "[]"), " ", ", ") },
 	}
-	for kind, value := range map[string]string{"email": "alice.smith@corp-x.com", "secret": "Maple417!x@q.9z"} {
+	for kind, value := range map[string]string{"email": "alice.smith@corp-x.com", "secret": "Map'e417!x@q.9z"} {
 		s := newTestSession()
 		intro := "write to " + value
 		if kind == "secret" {
-			intro = "DB_PASSWORD=" + value
+			intro = `DB_PASSWORD="` + value + `"`
 		}
 		sent := replaceRequest(t, s, intro)[0]
-		p := sent[strings.LastIndexAny(sent, " =")+1:]
+		p := strings.Trim(sent[strings.LastIndexAny(sent, " =")+1:], `"`)
 		for name, encode := range encodings {
 			if kind == "email" && (name == "all bytes" || name == "bytes of Go" || name == "numbers") {
 				continue
@@ -208,6 +209,35 @@ func TestBrokenSecretIsReplaced(t *testing.T) {
 		if back := restoreText(s, got); back != text {
 			t.Errorf("came back as %q", back)
 		}
+	}
+	if got := replaceRequest(t, s, "without its prefix: "+token[4:])[0]; got != "without its prefix: "+p[4:] {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestKeyInUnknownLayoutDoesNotLeave: a block without whole lines of base64 is replaced as a whole.
+func TestKeyInUnknownLayoutDoesNotLeave(t *testing.T) {
+	s := newTestSession()
+	r := s.Begin(nil, nil)
+	const head, foot = "-----BEGIN RSA PRIVATE KEY-----\n", "-----END RSA PRIVATE KEY-----"
+	for _, body := range []string{strings.Repeat("q7 Xz/ +ab KLM\n", 20), strings.Repeat("q7Xz/+abKLM012\n", 20)} {
+		got := string(r.Replace(rulePrivateKey, []byte(head+body+foot)))
+		if strings.Contains(got, "KLM") || !strings.HasPrefix(got, head) || !strings.HasSuffix(got, foot) {
+			t.Errorf("%q", got)
+		}
+		if back := restoreText(s, got); back != head+body+foot {
+			t.Errorf("came back as %q", back)
+		}
+	}
+}
+
+// TestEncodedPlaceholderOfAModelStays: base64 that a model made of a placeholder is not replaced when it comes again.
+func TestEncodedPlaceholderOfAModelStays(t *testing.T) {
+	s := newTestSession()
+	p := strings.TrimPrefix(replaceRequest(t, s, "to alice.smith@corp-x.com")[0], "to ")
+	code := "assistant: " + base64.StdEncoding.EncodeToString([]byte(p))
+	if got := replaceRequest(t, s, code)[0]; got != code {
+		t.Errorf("%q became %q", code, got)
 	}
 }
 

@@ -152,6 +152,9 @@ func newIndex(forms []form) *Index {
 	ix := &Index{forms: forms}
 	sort.Slice(ix.forms, func(i, k int) bool { return ix.forms[i].find < ix.forms[k].find })
 	for _, f := range ix.forms {
+		if len(f.find) < 4 {
+			continue
+		}
 		h := headOf(f.find)
 		ix.heads[h>>6] |= 1 << (h & 63)
 		q := hashQuad(f.find[0], f.find[1], f.find[2], f.find[3])

@@ -66,8 +66,8 @@ type Request struct {
 	now   time.Time
 	// search replaces what is found in a decoded text; nil finds nothing.
 	search  func(text []byte) []byte
-	depth   int               // of decodings
-	letters map[string]*entry // by letters and digits; nil until they are needed
+	depth   int              // of decodings
+	letters map[string]piece // of the values; nil until they are needed
 	// Kinds counts what was found, by the kind of rule: "email", "card", "secret" and so on.
 	Kinds map[string]int
 	// Replaced is the number of values that were replaced.
@@ -147,7 +147,9 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 	oneWay := isOneWay(rule) || r.owned != nil && r.owned(text)
 	if !oneWay {
 		if isArmour(text) || rule == rulePrivateKey && bytes.Contains(text, []byte("-----")) {
-			return r.replaceArmour(rule, text)
+			if p := r.replaceArmour(rule, text); p != nil {
+				return p
+			}
 		}
 		if p := r.replaceDecoded(rule, text); p != nil {
 			return p
@@ -178,6 +180,13 @@ func (r *Request) findPlaceholder(rule string, text []byte) (placeholder []byte,
 		s.noteUnsaved(e)
 	}
 	return []byte(e.placeholder), true
+}
+
+// isPlaceholder reports whether a text is one placeholder of the session.
+func (r *Request) isPlaceholder(text []byte) bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return r.s.byPlaceholder[string(text)] != nil
 }
 
 // isRestorable reports whether the value of a placeholder may be restored.
@@ -292,14 +301,6 @@ func (r *Request) IsPlaceholder(text []byte) bool {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	return r.s.byPlaceholder[string(text)] != nil || isArmour(text) && r.s.isKnownArmour(text)
-}
-
-// CountEncoded notes how many encodings of values a text had.
-func (r *Request) CountEncoded(n int) {
-	if n > 0 {
-		r.Replaced += n
-		r.Kinds["secret"] += n
-	}
 }
 
 // Count notes what a text's redaction found.

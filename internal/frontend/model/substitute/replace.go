@@ -150,9 +150,9 @@ func (w *replacing) replaceEncoded() {
 		if !isSearched(t.Kind) {
 			continue
 		}
-		if out, n := w.request.ReplaceEncoded(w.values[i]); n > 0 {
+		if out, found := w.request.ReplaceEncoded(w.values[i]); found != nil {
 			w.values[i], w.changed[i] = out, true
-			w.request.CountEncoded(n)
+			w.noteFound(found)
 		}
 	}
 }
@@ -174,10 +174,15 @@ func (w *replacing) searchTexts(engine *redact.Engine) error {
 			continue
 		}
 		w.values[i], w.changed[i] = r.Out, true
-		w.request.Count(r.Findings)
-		w.found = append(w.found, r.Findings[:min(len(r.Findings), max(0, MaxFindings-len(w.found)))]...)
+		w.noteFound(r.Findings)
 	}
 	return nil
+}
+
+// noteFound counts findings, and keeps the first ones.
+func (w *replacing) noteFound(list []redact.Finding) {
+	w.request.Count(list)
+	w.found = append(w.found, list[:min(len(list), max(0, MaxFindings-len(w.found)))]...)
 }
 
 // checkFixed refuses secrets in parts that must not be changed: signed parts and documents.
