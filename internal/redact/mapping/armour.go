@@ -8,9 +8,6 @@ import (
 // rulePrivateKey finds private keys, and their lines.
 const rulePrivateKey = "secret.private_key"
 
-// minArmourLine is the least number of letters and digits of a line of a key that keeps its length.
-const minArmourLine = minMixed
-
 // isArmour reports whether a value is a block such as a private key in PEM, or the beginning of one.
 func isArmour(value []byte) bool {
 	return bytes.HasPrefix(value, []byte("-----BEGIN ")) && bytes.Count(value, []byte("-----")) > 1
