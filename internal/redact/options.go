@@ -53,7 +53,7 @@ const minKey = 16
 type Engine struct {
 	text   *engine.Engine
 	bodies *format.Reader
-	// secrets and personal are bodies that find one kind. Nil in what WithReplace and Registered return.
+	// secrets and personal are bodies that find one class. Nil in what WithReplace and Registered return.
 	secrets, personal *format.Reader
 }
 
@@ -85,11 +85,11 @@ func New(o Options) (*Engine, error) {
 	text := engine.New(lit, mask.Style{Masks: o.Masks, Key: o.Key})
 	text.OnlyRegistered = o.OnlyRegistered
 	if o.PassPersonal {
-		text.Kinds = rule.OnlySecrets
+		text.Class = rule.OnlySecrets
 	}
 	e := &Engine{text: text.WithOpening(), bodies: format.New(text)}
 	// They share no familiar names: what a name marks as a secret stays as it is in the other.
-	e.secrets, e.personal = format.New(text.WithKinds(rule.OnlySecrets)), format.New(text.WithKinds(rule.OnlyPersonal))
+	e.secrets, e.personal = format.New(text.WithClass(rule.OnlySecrets)), format.New(text.WithClass(rule.OnlyPersonal))
 	return e, nil
 }
 

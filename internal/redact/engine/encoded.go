@@ -33,7 +33,7 @@ type runReader struct {
 }
 
 func (r *runReader) ReadWhole(d []byte) (over, read bool) {
-	if encoded.IsPrivateKey(d) && r.e.Kinds.Has(rule.PrivateKey) && !r.e.OnlyRegistered {
+	if encoded.IsPrivateKey(d) && r.e.Class.Has(rule.PrivateKey) && !r.e.OnlyRegistered {
 		r.found = rule.PrivateKey
 		return true, true
 	}

@@ -21,8 +21,8 @@ type Engine struct {
 	Literals *literal.Set
 	// OnlyRegistered says that nothing but registered secrets is found.
 	OnlyRegistered bool
-	// Kinds is what is found; registered values are secrets.
-	Kinds rule.Kinds
+	// Class is what is found; registered values are secrets.
+	Class rule.Class
 	// Opens says that base64, base32 and hexadecimal in a text are searched.
 	Opens bool
 }
@@ -32,7 +32,7 @@ func (e *Engine) NameKind(name []byte) fieldname.Kind { return e.SoughtKind(fiel
 
 // SoughtKind returns k, or fieldname.None if e does not look for it.
 func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
-	if e.OnlyRegistered || !e.Kinds.Seeks(k.IsSecret()) {
+	if e.OnlyRegistered || !e.Class.Seeks(k.IsSecret()) {
 		return fieldname.None
 	}
 	return k
@@ -41,11 +41,11 @@ func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
 // KeepSought removes from list what e does not look for. Where a secret has personal data in it, list has the
 // secret only.
 func (e *Engine) KeepSought(list []span.Span) []span.Span {
-	if e.Kinds == rule.AllKinds && !e.OnlyRegistered {
+	if e.Class == rule.AnyClass && !e.OnlyRegistered {
 		return list
 	}
 	list = slices.DeleteFunc(list, func(sp span.Span) bool {
-		return !e.Kinds.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < e.Literals.Rule()
+		return !e.Class.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < e.Literals.Rule()
 	})
 	if len(list) == 0 {
 		return nil
@@ -72,10 +72,10 @@ func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Eng
 	return &other
 }
 
-// WithKinds returns a copy of e that finds only those kinds.
-func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
+// WithClass returns a copy of e that finds only that class.
+func (e *Engine) WithClass(class rule.Class) *Engine {
 	other := *e
-	if other.Kinds = kinds; kinds == rule.OnlyPersonal {
+	if other.Class = class; class == rule.OnlyPersonal {
 		other.Literals = nil
 	}
 	return &other
@@ -83,7 +83,7 @@ func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
 
 // OnlyRules reports whether no secret is registered and personal data is found.
 func (e *Engine) OnlyRules() bool {
-	return e.Literals == nil && e.Kinds == rule.AllKinds
+	return e.Literals == nil && e.Class == rule.AnyClass
 }
 
 // WithOpening returns a copy of e that searches base64, base32 and hexadecimal in texts too.

@@ -161,7 +161,7 @@ func (r *runReader) ReadStretch(d []byte, media bool) (over bool) {
 // decoded reads what a run held: a private key, text in any shape, something
 // compressed. Other bytes are hashes, identifiers, pictures: read is false then.
 func (n *nest) decoded(d []byte, level int) (r rule.Rule, read bool, err error) {
-	if encoded.IsPrivateKey(d) && n.e.Kinds.Has(rule.PrivateKey) {
+	if encoded.IsPrivateKey(d) && n.e.Class.Has(rule.PrivateKey) {
 		return rule.PrivateKey, true, nil
 	}
 	if n.peeks && !encoded.IsReadable(d) && encoded.FindWide(d).Size == 0 {
