@@ -78,7 +78,7 @@ func New(o Options) (*Engine, error) {
 	if o.LiteralRule != "" {
 		known := slices.Index(rule.Names[:], o.LiteralRule)
 		if known < 0 {
-			return nil, invalidOption("rule", "there is no rule "+o.LiteralRule, "take one of doc/redaction.md")
+			return nil, invalidOption("rule", "unknown rule "+o.LiteralRule, "take one of doc/redaction.md")
 		}
 		lit = lit.WithRule(rule.Rule(known))
 	}

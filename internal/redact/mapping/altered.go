@@ -9,7 +9,7 @@ const (
 	markSize = 8 // bytes of a placeholder by which an altered one is known
 	// maxMarked is the number of placeholders, the newest ones, whose altered forms are counted.
 	maxMarked = 4096
-	// maxAlteredGap is how far apart the pieces of one altered placeholder are, in bytes, beyond its length.
+	// maxAlteredGap is the largest distance of the pieces of one altered placeholder, in bytes, beyond its length.
 	maxAlteredGap = 48
 )
 

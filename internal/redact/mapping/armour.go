@@ -74,7 +74,7 @@ func listArmourLines(text []byte) (list []armourLine, body []byte) {
 		}
 		i = end
 	}
-	for i, l := range list { // a sign of a diff is no part of a line
+	for i, l := range list { // the sign of a diff does not belong to a line
 		if isAdded := noPlus == 0 && hasPlus > 1 || (l.end-l.start)%4 == 1; text[l.start] == '+' && isAdded {
 			list[i].start++
 		}
@@ -106,8 +106,8 @@ func breakLen(text []byte) int {
 	return 0
 }
 
-// trimLine returns the longest run of base64 in text[start:end], or what follows the name of a header. Short words
-// are none.
+// trimLine returns the longest run of base64 in text[start:end], or what follows the name of a header. It ignores
+// short words.
 func trimLine(text []byte, start, end int) (longest armourLine) {
 	line := text[start:end]
 	if name, value, ok := bytes.Cut(line, []byte(": ")); ok && !bytes.ContainsAny(name, `"'`) && len(name) < 40 {

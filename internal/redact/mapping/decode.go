@@ -138,7 +138,7 @@ func readEscapes(text []byte) (coding, bool) {
 		}}, true
 }
 
-// readEscape reads the escape that text begins with, and returns what it stands for, its length and how another byte
+// readEscape reads the escape that text begins with, and returns its meaning, its length and how another byte
 // is escaped so; 0 for none.
 func readEscape(text []byte) (b []byte, n int, style func(c byte) string) {
 	switch {
@@ -248,7 +248,7 @@ func readByteList(text []byte) (coding, bool) {
 }
 
 // replaceDecoded returns the placeholder of a text that is an encoding of a value, or of a text with values, in the
-// same encoding. nil says that it is none.
+// same encoding, nil for any other text.
 func (r *Request) replaceDecoded(rule string, text []byte) []byte {
 	if len(text) > maxEncodedRun || r.depth >= maxDecodings {
 		return nil

@@ -24,8 +24,8 @@ type finder struct {
 	engine *redact.Engine
 }
 
-// newFinders returns engines that find the values among list that are sought, oldest first. o says how they find
-// them; the engines in have that find the same values are used again.
+// newFinders returns engines that find the values among list that are sought, oldest first. o has their
+// forms and rule; the engines in have that find the same values are used again.
 func newFinders(list []*entry, o redact.Options, have []finder) (made []finder, err error) {
 	list = slices.DeleteFunc(slices.Clone(list), func(e *entry) bool { return !e.isSought() })
 	if over := len(list) - maxAgainCount; over > 0 {

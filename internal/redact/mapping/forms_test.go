@@ -66,17 +66,20 @@ func testKey() string {
 // TestKeyIsRestoredInEveryLayout: a private key comes back however its lines are indented, quoted or escaped.
 func TestKeyIsRestoredInEveryLayout(t *testing.T) {
 	layouts := map[string]func(string) string{
-		"as it is":   func(k string) string { return k },
-		"indented":   func(k string) string { return "    " + strings.ReplaceAll(k, "\n", "\n    ") },
-		"diff":       func(k string) string { return "+" + strings.ReplaceAll(k, "\n", "\n+") },
-		"CRLF":       func(k string) string { return strings.ReplaceAll(k, "\n", "\r\n") },
-		"escaped":    func(k string) string { return `key = "` + strings.ReplaceAll(k, "\n", `\n`) + `"` },
-		"twice":      func(k string) string { return `{\"key\": \"` + strings.ReplaceAll(k, "\n", `\\n`) + `\"}` },
-		"JSON":       func(k string) string { return `{"key": "` + quoteJSON(k) + `"}` },
-		"quoted":     func(k string) string { return "> " + strings.ReplaceAll(k, "\n", "\n> ") },
-		"each line":  func(k string) string { return `"` + strings.ReplaceAll(k, "\n", "\\n\" +\n  \"") + `"` },
-		"heredoc":    func(k string) string { return "key = <<EOT\n  " + strings.ReplaceAll(k, "\n", "\n  ") + "EOT\n" },
-		"in reverse": func(k string) string { l := strings.Split(k, "\n"); return l[3] + "\n" + l[2] + " and " + l[1] },
+		"as it is":  func(k string) string { return k },
+		"indented":  func(k string) string { return "    " + strings.ReplaceAll(k, "\n", "\n    ") },
+		"diff":      func(k string) string { return "+" + strings.ReplaceAll(k, "\n", "\n+") },
+		"CRLF":      func(k string) string { return strings.ReplaceAll(k, "\n", "\r\n") },
+		"escaped":   func(k string) string { return `key = "` + strings.ReplaceAll(k, "\n", `\n`) + `"` },
+		"twice":     func(k string) string { return `{\"key\": \"` + strings.ReplaceAll(k, "\n", `\\n`) + `\"}` },
+		"JSON":      func(k string) string { return `{"key": "` + quoteJSON(k) + `"}` },
+		"quoted":    func(k string) string { return "> " + strings.ReplaceAll(k, "\n", "\n> ") },
+		"each line": func(k string) string { return `"` + strings.ReplaceAll(k, "\n", "\\n\" +\n  \"") + `"` },
+		"heredoc":   func(k string) string { return "key = <<EOT\n  " + strings.ReplaceAll(k, "\n", "\n  ") + "EOT\n" },
+		"in reverse": func(k string) string {
+			l := strings.Split(k, "\n")
+			return l[3] + "\n" + l[2] + " and " + l[1]
+		},
 	}
 	for sent, layout := range layouts {
 		if sent == "in reverse" {
@@ -143,8 +146,10 @@ func TestEncodedValueHasItsPlaceholderEncoded(t *testing.T) {
 		"bytes of Go": func(v string) string {
 			return strings.TrimSuffix(fmt.Sprintf("%#v", []byte(v))[len("[]byte{"):], "}")
 		},
-		"shell":   func(v string) string { return `'` + strings.ReplaceAll(v, `'`, `'\''`) + `'` },
-		"numbers": func(v string) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(v)), "[]"), " ", ", ") },
+		"shell": func(v string) string { return `'` + strings.ReplaceAll(v, `'`, `'\''`) + `'` },
+		"numbers": func(v string) string {
+			return strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(v)), "[]"), " ", ", ")
+		},
 	}
 	for kind, value := range map[string]string{"email": "alice.smith@corp-x.com", "secret": "Map'e417!x@q.9z"} {
 		s := newTestSession()
@@ -273,7 +278,8 @@ func TestAlteredPlaceholdersAreCounted(t *testing.T) {
 			t.Errorf("%s in pieces: %q, %+v", name, out.String(), stream.Counts())
 		}
 	}
-	if _, n := s.Snapshot().RestoreText(false, []byte(mail+" "+token+" Bearer ghp_ @mail.example")); n != (Counts{Restored: 2}) {
+	exact := []byte(mail + " " + token + " Bearer ghp_ @mail.example")
+	if _, n := s.Snapshot().RestoreText(false, exact); n != (Counts{Restored: 2}) {
 		t.Errorf("exact ones: %+v", n)
 	}
 }

@@ -216,7 +216,7 @@ func (r *Request) addDerived(rule string, text []byte, oneWay bool) []byte {
 	return []byte(e.placeholder)
 }
 
-// isFree reports whether a placeholder is none yet and no real text. mu must be held.
+// isFree reports whether a placeholder is not in use and not real text. mu must be held.
 func (r *Request) isFree(placeholder string) bool {
 	return r.s.byPlaceholder[placeholder] == nil && !r.s.real[placeholder] && !r.isReal(placeholder)
 }

@@ -37,13 +37,14 @@ type Restorer struct {
 	lineEnd int // where the last line of a key ended, as in
 }
 
-// maxLineGap is how far apart two lines of one key are at most, in bytes.
+// maxLineGap is the distance from which two lines count as those of two keys, in bytes.
 const maxLineGap = 64
 
 // Restore returns a Restorer for an answer. inJSON says that the text is a JSON document, such as the arguments
 // of a tool.
 func (p *Snapshot) Restore(inJSON bool, w io.Writer) *Restorer {
-	return &Restorer{s: p.s, ix: p.findIndex(inJSON), w: w, altered: alteredCounter{marks: p.findMarks()}, lineEnd: -maxLineGap}
+	return &Restorer{s: p.s, ix: p.findIndex(inJSON), w: w, altered: alteredCounter{marks: p.findMarks()},
+		lineEnd: -maxLineGap}
 }
 
 // Write takes more of the text.
