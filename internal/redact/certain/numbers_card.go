@@ -130,7 +130,7 @@ func (x *Scanner) isApart(i, end int) bool {
 }
 
 // cardWords say that a number of a card follows, cardMarks that one precedes.
-var cardWords = [...]string{
+var cardWords = char.NewWordList(
 	"card", "cards", "cardnumber", "cardno", "cardnum", "creditcard", "debitcard", "ccnumber", "ccnum", "ccn",
 	"cc", "pan", "credit", "debit",
 	"visa", "mastercard", "mc", "amex", "express", "maestro", "discover", "diners", "jcb", "unionpay", "rupay",
@@ -138,19 +138,10 @@ var cardWords = [...]string{
 	"karte", "kreditkarte", "kartennummer", "kreditkartennummer", "carte", "tarjeta", "carta", "cartao", "kaart",
 	"karta", "kort", "kortnummer",
 	"paid", "pay", "payment", "charge", "charged", "billed",
-}
+)
 
-var cardMarks = [...]string{"exp", "expiry", "expires", "expiration", "cvv", "cvc", "csc", "cid", "valid", "visa",
-	"mastercard", "amex"}
-
-var cardWordGate, cardMarkGate = gateOf(cardWords[:]), gateOf(cardMarks[:])
-
-func gateOf(words []string) (g char.WordGate) {
-	for _, w := range words {
-		g.Add(w)
-	}
-	return g
-}
+var cardMarks = char.NewWordList("exp", "expiry", "expires", "expiration", "cvv", "cvc", "csc", "cid", "valid",
+	"visa", "mastercard", "amex")
 
 // reachMark is the distance behind a card's number in which a word for it is sought.
 const reachMark = 24
@@ -162,12 +153,12 @@ func (x *Scanner) nearCard(i, end int) bool {
 		for from > 0 && from < i && char.Class[x.S[from-1]]&char.Letter != 0 {
 			from++
 		}
-		if hasWord(x.S[min(from, x.clauseStart(i, closesCard)):i], &cardWordGate, cardWords[:]) {
+		if cardWords.IsIn(x.S[min(from, x.clauseStart(i)):i]) {
 			return true
 		}
 	}
 	x.Touch(end + reachMark)
-	stop := x.clauseEnd(end, closesCard)
+	stop := x.clauseEnd(end)
 	after := x.S[end:max(stop, min(len(x.S), end+reachMark))]
 	k := 0
 	for k < len(after) && char.Class[after[k]]&char.Letter == 0 {
@@ -176,37 +167,31 @@ func (x *Scanner) nearCard(i, end int) bool {
 	if k == len(after) {
 		return false
 	}
-	return hasWord(after[:min(reachMark, len(after))], &cardMarkGate, cardMarks[:]) ||
-		hasWord(x.S[end:stop], &cardWordGate, cardWords[:])
+	return cardMarks.IsIn(after[:min(reachMark, len(after))]) || cardWords.IsIn(x.S[end:stop])
 }
 
 // The reach of a word in the same clause as a number, and what ends a clause.
 const (
 	reachClause    = 120
 	reachClauseEnd = 48
-	closesCard     = 1
-	closesPhone    = 2
 )
 
-// closes tells which clauses a byte ends.
+// closes tells the bytes that end a clause.
 var closes = closingBytes()
 
-func closingBytes() (t [256]uint8) {
+func closingBytes() (t [256]bool) {
 	for _, c := range []byte("\n\"{}[]<>") {
-		t[c] = closesCard | closesPhone
-	}
-	for _, c := range []byte(",;=:|") {
-		t[c] = closesPhone
+		t[c] = true
 	}
 	return t
 }
 
 // clauseStart returns where the clause begins in which i is, or the word behind
 // reachClause bytes before i.
-func (x *Scanner) clauseStart(i int, of uint8) int {
+func (x *Scanner) clauseStart(i int) int {
 	from := max(0, i-reachClause)
 	for b := i; b > from; b-- {
-		if closes[x.S[b-1]]&of != 0 {
+		if closes[x.S[b-1]] {
 			return b
 		}
 	}
@@ -217,10 +202,10 @@ func (x *Scanner) clauseStart(i int, of uint8) int {
 }
 
 // clauseEnd is clauseStart for the end of a clause.
-func (x *Scanner) clauseEnd(i int, of uint8) int {
+func (x *Scanner) clauseEnd(i int) int {
 	stop := min(len(x.S), i+reachClauseEnd)
 	for e := i; e < stop; e++ {
-		if closes[x.S[e]]&of != 0 {
+		if closes[x.S[e]] {
 			return e
 		}
 	}
@@ -229,30 +214,4 @@ func (x *Scanner) clauseEnd(i int, of uint8) int {
 }
 
 // NamesCard reports whether a member's name says that its value is a card's number.
-func NamesCard(name []byte) bool {
-	return hasWord(name[max(0, len(name)-64):], &cardWordGate, cardWords[:])
-}
-
-// hasWord reports whether s has one of words, in any case; a word also begins where a
-// capital follows a small letter.
-func hasWord(s []byte, gate *char.WordGate, words []string) bool {
-	for i := 0; i < len(s); {
-		if char.Class[s[i]]&char.Letter == 0 {
-			i++
-			continue
-		}
-		b := i
-		for i++; i < len(s) && char.Class[s[i]]&char.Letter != 0 &&
-			(char.Class[s[i]]&char.Upper == 0 || char.Class[s[i-1]]&char.Lower == 0); {
-			i++
-		}
-		if w := s[b:i]; gate.May(w[0], len(w)) {
-			for _, word := range words {
-				if char.EqualFold(w, word) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
+func NamesCard(name []byte) bool { return cardWords.IsIn(name[max(0, len(name)-64):]) }
