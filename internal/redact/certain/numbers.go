@@ -177,8 +177,9 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 		end = x.phoneEnd(g[k-1].At + g[k-1].N)
 		x.Touch(end + phone.ReachAfter)
 		switch {
-		case e == phone.Sure, e == phone.Likely && !phone.IsOtherKind(x.S, start), e == phone.Prose &&
-			phone.IsInProse(x.S, start, end) && !phone.IsOtherKind(x.S, start):
+		case e == phone.Prose && !phone.IsInProse(x.S, start, end), e == phone.Likely && x.isJoined(at),
+			e != phone.Sure && phone.IsOtherKind(x.S, start):
+		default:
 			return start, end
 		}
 	}
@@ -212,8 +213,8 @@ func (x *Scanner) namedPhone(g []cursor.Group, mute, formed bool) int {
 	at, end := g[0].At, g[k-1].At+g[k-1].N
 	x.Touch(end + phone.ReachAfter)
 	behind := phone.HasWordBehind(x.S, g, end)
-	if mute && !behind && !formed || phone.IsDay(x.S, g) || k == 2 && g[0].Sep == '.' || cursor.IsAddress(g) ||
-		phone.IsHalfDotted(g) {
+	if mute && !behind && !formed || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) || k == 2 && g[0].Sep == '.' ||
+		cursor.IsAddress(g) || phone.IsHalfDotted(g) || phone.IsContinued(x.S, end) {
 		return 0
 	}
 	if behind || phone.HasMarkBefore(x.S, at) {
@@ -222,9 +223,10 @@ func (x *Scanner) namedPhone(g []cursor.Group, mute, formed bool) int {
 	if mute || x.wordlessBefore(at) {
 		return 0
 	}
-	looks := k > 1 && (total == 9 || !phone.IsThousands(g)) || total >= 9 && x.S[at] == '0' || total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2'
+	looks := k > 1 && (total == 9 || !phone.IsThousands(g)) || total >= 9 && x.S[at] == '0' ||
+		total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2'
 	want := wordPhone
-	if looks {
+	if looks = looks && !x.isJoined(at); looks {
 		want |= wordCall
 	}
 	if x.near(at, want) || phone.HasWordBefore(x.S, at) || looks && phone.IsOwned(x.S, at) {
@@ -232,6 +234,9 @@ func (x *Scanner) namedPhone(g []cursor.Group, mute, formed bool) int {
 	}
 	return 0
 }
+
+// isJoined reports whether a dash joins the digits at i to a word, as in an identifier.
+func (x *Scanner) isJoined(i int) bool { return i > 1 && x.S[i-1] == '-' && x.Is(i-2, char.Letter) }
 
 // behindDash says whether a dash of typography with a digit before it ends at i.
 func (x *Scanner) behindDash(i int) bool {

@@ -22,8 +22,7 @@ func ExtensionEnd(s []byte, i int) int {
 	}
 	switch s[j] {
 	case ' ', ',', ';':
-		j++
-		if j < len(s) && s[j] == ' ' {
+		if j++; s[j] == ' ' && s[j-1] != ' ' {
 			j++
 		}
 	case '(', 'x', 'X', '#', 'e', 'E':
@@ -41,7 +40,7 @@ func ExtensionEnd(s []byte, i int) int {
 	switch word := s[b:j]; {
 	case len(word) == 0 && j < len(s) && s[j] == '#':
 		j++
-	case len(word) == 1 && word[0]|0x20 == 'x':
+	case string(word) == "x" && (b-i < 2 || open) || string(word) == "X" && b == i:
 		if j < len(s) && s[j] == '.' {
 			j++
 		}

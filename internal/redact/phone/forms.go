@@ -188,6 +188,9 @@ func (f *form) joins(g []cursor.Group, bracket bool) bool {
 			return false
 		}
 	}
+	if f.groups == 2 && f.sizes[0] == f.sizes[1] && g[0].Sep == '-' {
+		return false // a range
+	}
 	trunk := f.digits[0] == '0'
 	switch first := g[0].Sep; {
 	case f.bracket:

@@ -157,6 +157,29 @@ func IsDay(s []byte, g []cursor.Group) bool {
 	return (c == '1' || c == '2') && m > 0 && d > 0 && min(m, d) <= 12 && max(m, d) <= 31
 }
 
+// IsContinued reports whether a dash joins more digits to the number that ends at i, also behind
+// letters: it is a part of an identifier such as a UUID.
+func IsContinued(s []byte, i int) bool {
+	if i >= len(s) || s[i] != '-' {
+		return false
+	}
+	for j := i + 1; j < min(len(s), i+reachBehind) && char.Class[s[j]]&char.Alnum != 0; j++ {
+		if char.Class[s[j]]&char.Digit != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// IsYears reports whether groups are two years with a dash between.
+func IsYears(s []byte, g []cursor.Group) bool {
+	if len(g) != 2 || g[0].N != 4 || g[1].N != 4 || g[0].Sep != '-' {
+		return false
+	}
+	a, b := readNumber(s, g[0]), readNumber(s, g[1])
+	return a >= 1900 && b >= a && b < 2100
+}
+
 // readNumber returns the value of a short group.
 func readNumber(s []byte, g cursor.Group) int {
 	v := 0

@@ -15,11 +15,11 @@ var Words = [...]string{
 
 // CallWords say it where the number looks like one.
 var CallWords = [...]string{
-	"call", "calls", "called", "calling", "dial", "dialed", "dialing", "ring", "text", "sms", "contact", "reach",
+	"call", "dial", "dialed", "dialing", "ring", "text", "sms", "contact", "reach",
 	"reached", "phoned", "texted", "telegram", "viber", "hotline",
 	"anrufen", "anruf", "rufen", "erreichen", "erreichbar", "appelez", "appeler", "appelle", "joindre", "joignable",
-	"contacter", "llame", "llama", "llamar", "contactar", "contacto", "chiama", "chiami", "chiamare", "contattare",
-	"ligue", "ligar", "contato", "bel", "bellen", "bereikbaar", "zadzwon", "ringa", "ringe", "kontakt", "kontakta",
+	"contacter", "llame", "llamar", "contactar", "contacto", "chiama", "chiami", "chiamare", "contattare",
+	"ligue", "ligar", "contato", "bellen", "bereikbaar", "zadzwon", "ringa", "ringe", "kontakt", "kontakta",
 }
 
 // nameParts say plainly that a number follows, also as a part of a name.
