@@ -54,3 +54,36 @@ func TestPassPersonalFindsSecretsOnly(t *testing.T) {
 		t.Errorf("a header: %v", list)
 	}
 }
+
+// TestCardsOfTwelveDigitsAndOtherIssuers: a word has to announce a card of twelve digits, and the word "card" one of
+// no known issuer.
+func TestCardsOfTwelveDigitsAndOtherIssuers(t *testing.T) {
+	e := newEngine(t)
+	for text, want := range map[string]bool{
+		"card 675964821434": true, "my card, 6759 6482 1434, is lost": true, "paid with 060482173340": true,
+		"card 3337000000000004": true, "card 3112000000000006": true, // JCB
+		"the credit card 3999000000000002": true, "the credit card 3999-0000-0000-0002": false,
+		"675964821434": false, "order 675964821434": false, "card 675964821435": false, "3999000000000002": false,
+		"paid with 3999000000000002": false, "card 9999000000000004": false, "card 3999000000000003": false,
+		"card 39990000000002": false,
+	} {
+		r := e.Text([]byte(text))
+		if got := len(r.Findings) == 1 && r.Findings[0].Rule == "card"; got != want || !want && len(r.Findings) > 0 {
+			t.Errorf("%q: %v", text, r.Findings)
+		}
+	}
+}
+
+// TestAccountNumbersAreNotInUUIDs: a dash after eight places is a UUID's, also where the check of an account number is
+// right by chance.
+func TestAccountNumbersAreNotInUUIDs(t *testing.T) {
+	e := newEngine(t)
+	for text, want := range map[string]bool{
+		"ee805b1d-3769-406e-9e92-ffc948d60b40": false, "be421f2b-7f3c-4239-ae56-557a0caccf07": false,
+		"BE68-5390-0754-7034": true, "BE68 5390 0754 7034": true, "BE68539007547034": true, "BE68-5390-0754-7034-11": false,
+	} {
+		if r := e.Text([]byte("got " + text + " today")); (len(r.Findings) == 1) != want {
+			t.Errorf("%q: %v", text, r.Findings)
+		}
+	}
+}

@@ -183,7 +183,7 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 			return start, end
 		}
 	}
-	if k = x.namedPhone(g, mute, k > 0); k > 0 {
+	if k = x.namedPhone(g, mute); k > 0 {
 		return start, x.phoneEnd(g[k-1].At + g[k-1].N)
 	}
 	return 0, 0
@@ -196,8 +196,8 @@ func (x *Scanner) phoneEnd(i int) int {
 }
 
 // namedPhone returns the number of groups that make a number in any form with a word for it
-// near them, or 0. formed tells that a national form matches.
-func (x *Scanner) namedPhone(g []cursor.Group, mute, formed bool) int {
+// near them, or 0.
+func (x *Scanner) namedPhone(g []cursor.Group, mute bool) int {
 	k, total := 0, 0
 	for k < len(g) && total+g[k].N <= 15 {
 		total += g[k].N
@@ -212,15 +212,15 @@ func (x *Scanner) namedPhone(g []cursor.Group, mute, formed bool) int {
 	g = g[:k]
 	at, end := g[0].At, g[k-1].At+g[k-1].N
 	x.Touch(end + phone.ReachAfter)
-	behind := phone.HasWordBehind(x.S, g, end)
-	if mute && !behind && !formed || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) || k == 2 && g[0].Sep == '.' ||
+	named := phone.HasWordBehind(x.S, g, end) || phone.HasMarkBefore(x.S, at)
+	if mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) || k == 2 && g[0].Sep == '.' ||
 		cursor.IsAddress(g) || phone.IsHalfDotted(g) || phone.IsContinued(x.S, end) {
 		return 0
 	}
-	if behind || phone.HasMarkBefore(x.S, at) {
+	if named {
 		return k
 	}
-	if mute || x.wordlessBefore(at) {
+	if x.wordlessBefore(at) {
 		return 0
 	}
 	looks := k > 1 && (total == 9 || !phone.IsThousands(g)) || total >= 9 && x.S[at] == '0' ||

@@ -14,10 +14,10 @@ var cardForms = [...]struct {
 }{
 	{[5]int{4, 4, 4, 4, 3}, false}, {[5]int{4, 4, 4, 4, 2}, false}, {[5]int{4, 4, 4, 4, 1}, false},
 	{[5]int{4, 4, 4, 4}, true}, {[5]int{4, 6, 5}, true}, {[5]int{4, 6, 4}, true},
-	{[5]int{4, 4, 4, 1}, false}, {[5]int{4, 4, 5}, false}, {[5]int{8, 8}, false}, {[5]int{6, 13}, false},
+	{[5]int{4, 4, 4, 1}, false}, {[5]int{4, 4, 4}, false}, {[5]int{4, 4, 5}, false}, {[5]int{8, 8}, false}, {[5]int{6, 13}, false},
 }
 
-// card returns the end of the card number that begins at g[0], or 0: 13 to 19
+// card returns the end of the card number that begins at g[0], or 0: 12 to 19
 // digits of a known issuer and its length that pass the Luhn check (ISO/IEC
 // 7812-1). One in thirty numbers of sixteen digits does by chance: they must be
 // grouped as on a card, or a word for a card must be near.
@@ -25,7 +25,8 @@ func (x *Scanner) card(g []cursor.Group) int {
 	at, n := g[0].At, g[0].N
 	if n >= 12 {
 		end := at + n
-		if checksum.IsCard(x.S[at:end]) && x.isApart(at, end) && x.nearCard(at, end) {
+		if d := x.S[at:end]; checksum.IsCard(d) && x.isApart(at, end) && x.nearCard(at, end) ||
+			checksum.IsUnissuedCard(d) && x.isApart(at, end) && x.isCalledCard(at) {
 			return end
 		}
 		return 0
@@ -38,7 +39,7 @@ func (x *Scanner) card(g []cursor.Group) int {
 	default:
 		return 0
 	}
-	if c := x.S[at]; c < '2' || c == '7' {
+	if c := x.S[at]; c == '1' || c == '7' {
 		return 0 // no issuer's
 	}
 	for k := range cardForms {
@@ -142,6 +143,17 @@ var cardWords = char.NewWordList(
 
 var cardMarks = char.NewWordList("exp", "expiry", "expires", "expiration", "cvv", "cvc", "csc", "cid", "valid",
 	"visa", "mastercard", "amex")
+
+// plainCardWords say that even a number of no known issuer is a card's.
+var plainCardWords = char.NewWordList(
+	"card", "cardnumber", "cardno", "cardnum", "creditcard", "debitcard", "ccnumber", "ccnum", "ccn", "bankcard",
+	"karte", "kreditkarte", "kartennummer", "kreditkartennummer", "tarjeta", "cartao", "kaart", "kort", "kortnummer",
+)
+
+// isCalledCard reports whether a word of plainCardWords is before i in the same clause.
+func (x *Scanner) isCalledCard(i int) bool {
+	return !x.wordlessBefore(i) && plainCardWords.IsIn(x.S[x.clauseStart(i):i])
+}
 
 // reachMark is the distance behind a card's number in which a word for it is sought.
 const reachMark = 24

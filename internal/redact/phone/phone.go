@@ -122,7 +122,7 @@ func matchExit(s []byte, g []cursor.Group) int {
 		total += g[k].N
 		pairs = pairs && g[k].N == 2
 	}
-	if k < len(g) || total < 9 || total > 15 || pairs {
+	if k < len(g) || total < 9 || total > 15 || pairs || s[code] == '1' && total != 11 {
 		return 0
 	}
 	return k

@@ -121,7 +121,8 @@ func sideBefore(s []byte, i int) side {
 		b--
 		have |= char.Class[s[b]]
 	}
-	if have&char.Upper != 0 && have&char.Lower == 0 && j-b > 1 || b == j || b > 0 && char.IndexByte(" \n(\"'*,.", s[b-1]) < 0 && !isLineStart(s, b) || isCode(s, b) {
+	if have&char.Upper != 0 && have&char.Lower == 0 && j-b > 1 || b == j ||
+		b+1 == j && char.IndexByte("aeioyAIO", s[b]) < 0 || b > 0 && char.IndexByte(" \n(\"'*,.", s[b-1]) < 0 && !isLineStart(s, b) || isCode(s, b) {
 		return sideCode
 	}
 	if colon && isLineStart(s, skipBlanks(s, b)) {
@@ -148,7 +149,7 @@ func skipBlanks(s []byte, i int) int {
 // isCode reports whether the line before i has signs of code.
 func isCode(s []byte, i int) bool {
 	for j := i - 1; j >= max(0, i-reachBefore) && s[j] != '\n' && s[j] != '"'; j-- {
-		if codeSigns[s[j]] {
+		if codeSigns[s[j]] && !(s[j] == ';' && s[j+1] == ' ') {
 			return !(s[j] == '\\' && s[j+1] == 'n')
 		}
 	}

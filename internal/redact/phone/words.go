@@ -197,7 +197,7 @@ func HasWordBehind(s []byte, g []cursor.Group, i int) bool {
 			}
 		}
 		return clauseWords.IsIn(behind) || numbers.IsIn(behind) && owners.IsIn(behind)
-	case len(g) < 2 || IsThousands(g):
+	case len(g) < 2 || IsThousands(g) && !label:
 		return false
 	default:
 		return behindWords.Has(word) || label && behindLabels.Has(word)
