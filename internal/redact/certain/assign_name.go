@@ -75,7 +75,8 @@ func tailsOfNames() fieldname.Tails {
 	for _, w := range fieldname.Verbs {
 		t.Add(w)
 	}
-	for _, w := range [...]string{"was", "value", "default", "content", "private-lines"} {
+	for _, w := range [...]string{"was", "value", "default", "content", "private-lines", "prod", "dev", "live",
+		"confirm", "old", "new"} {
 		t.Add(w)
 	}
 	return t
@@ -270,7 +271,7 @@ func (x *Scanner) literalPrefix(v int) int {
 // literalPrefixes are before the quote of a string, in the languages that have them.
 var literalPrefixes = [...]string{
 	"b", "r", "f", "u", "l", "n", "e", "c", "s", "q", "u8", "rb", "br", "fr", "rf", "cr", "@", "$", "$@",
-	"@$", "&", "*", "r#", "br#", "#", "ur",
+	"@$", "&", "*", "r#", "br#", "#", "ur", "raw",
 }
 
 // closesString reports whether the quote at q ends a string in which the name at name is:
@@ -299,10 +300,15 @@ func (x *Scanner) closesString(name, q int) bool {
 // listValue masks the strings of a list that begins at v, behind "[": of code those in
 // quotes, of settings the words too.
 func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
-	end := v + mask.Len(x.S[v:])
-	for end < len(x.S) && end < v+MaxAhead/2 && x.S[end] != ']' && x.S[end] != '\n' {
-		end++
+	end := min(v+mask.Len(x.S[v:]), len(x.S))
+	window := x.S[end:min(max(end, v+MaxAhead/2), len(x.S))]
+	if i := bytes.IndexByte(window, ']'); i >= 0 {
+		window = window[:i]
 	}
+	if i := bytes.IndexByte(window, '\n'); i >= 0 {
+		window = window[:i]
+	}
+	end += len(window)
 	x.Touch(end)
 	list := x.S[v:end]
 	if len(bytes.TrimSpace(list)) == 0 {

@@ -14,7 +14,8 @@ var cardForms = [...]struct {
 }{
 	{[5]int{4, 4, 4, 4, 3}, false}, {[5]int{4, 4, 4, 4, 2}, false}, {[5]int{4, 4, 4, 4, 1}, false},
 	{[5]int{4, 4, 4, 4}, true}, {[5]int{4, 6, 5}, true}, {[5]int{4, 6, 4}, true},
-	{[5]int{4, 4, 4, 1}, false}, {[5]int{4, 4, 4}, false}, {[5]int{4, 4, 5}, false}, {[5]int{8, 8}, false}, {[5]int{6, 13}, false},
+	{[5]int{4, 4, 4, 1}, false}, {[5]int{4, 4, 4}, false},
+	{[5]int{4, 4, 5}, false}, {[5]int{8, 8}, false}, {[5]int{6, 13}, false},
 }
 
 // card returns the end of the card number that begins at g[0], or 0: 12 to 19

@@ -4,7 +4,7 @@ package checksum
 func IsCard(d []byte) bool { return issued(d) && IsLuhn(d) }
 
 // IsUnissuedCard reports whether d has 16 digits of the industries that issue cards (ISO/IEC 7812,
-// 3 to 6) and passes the Luhn check, whoever the issuer is.
+// 3 to 6) and passes the Luhn check, if the issuer is unknown.
 func IsUnissuedCard(d []byte) bool {
 	return len(d) == 16 && d[0] >= '3' && d[0] <= '6' && !issued(d) && IsLuhn(d)
 }

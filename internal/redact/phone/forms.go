@@ -7,7 +7,7 @@ import (
 )
 
 // A pattern has a character for each digit: N is 2 to 9, Z is 1 to 9, X is any, a digit is
-// itself. Between groups "-", "." and "/" are themselves, and " " is any separator that joins allows.
+// itself. Between groups "-", "." and "/" are themselves, and " " is any separator that hasSeparators allows.
 //
 // The patterns follow the national formats that numbering plans and ITU-T E.123 describe.
 // With the trunk prefix 0, most groupings are no other kind of number's. Without it, those are
@@ -127,7 +127,7 @@ var formsBy = indexForms()
 func indexForms() (t [10][maxSize + 1][]int) {
 	for k := range forms {
 		for c := range t {
-			if fits(forms[k].digits[0], byte('0'+c)) {
+			if isOfClass(forms[k].digits[0], byte('0'+c)) {
 				t[c][forms[k].sizes[0]] = append(t[c][forms[k].sizes[0]], k)
 			}
 		}
@@ -135,8 +135,8 @@ func indexForms() (t [10][maxSize + 1][]int) {
 	return t
 }
 
-// fits reports whether a digit is one of a character of a pattern.
-func fits(p, c byte) bool {
+// isOfClass reports whether a digit is one of a character of a pattern.
+func isOfClass(p, c byte) bool {
 	switch p {
 	case 'X':
 		return true
@@ -148,8 +148,8 @@ func fits(p, c byte) bool {
 	return p == c
 }
 
-// match returns the number of groups of the form at the beginning of g, or 0.
-func (f *form) match(s []byte, g []cursor.Group, bracket bool) int {
+// matchGroups returns the number of groups of the form at the beginning of g, or 0.
+func (f *form) matchGroups(s []byte, g []cursor.Group, bracket bool) int {
 	if len(g) < f.groups || f.bracket && !bracket {
 		return 0
 	}
@@ -159,21 +159,21 @@ func (f *form) match(s []byte, g []cursor.Group, bracket bool) int {
 			return 0
 		}
 		for _, c := range s[g[k].At : g[k].At+g[k].N] {
-			if !fits(f.digits[at], c) {
+			if !isOfClass(f.digits[at], c) {
 				return 0
 			}
 			at++
 		}
 	}
-	if !f.joins(g, bracket) || endsInNumber(g, f.groups) {
+	if !f.hasSeparators(g, bracket) || endsInNumber(g, f.groups) {
 		return 0
 	}
 	return f.groups
 }
 
-// joins reports whether separators are those of one number: one kind for all but the first,
+// hasSeparators reports whether separators are those of one number: one kind for all but the first,
 // which may be a slash, a dash or a closing bracket.
-func (f *form) joins(g []cursor.Group, bracket bool) bool {
+func (f *form) hasSeparators(g []cursor.Group, bracket bool) bool {
 	rest := byte(0)
 	for k := 1; k < f.groups-1; k++ {
 		sep := g[k].Sep

@@ -55,7 +55,7 @@ func matchForms(s []byte, g []cursor.Group, bracket bool) (groups int, e Evidenc
 	}
 	for _, k := range formsBy[s[at]-'0'][g[0].N] {
 		f := &forms[k]
-		if n := f.match(s, g, bracket); n > groups {
+		if n := f.matchGroups(s, g, bracket); n > groups {
 			groups, e = n, f.evidence
 			if f.evidence == Prose && g[0].Sep == ')' && s[at] == '0' {
 				e = Likely // an area code in brackets

@@ -21,7 +21,7 @@ var others = char.NewWordList(
 	"pedido", "factura", "ordine", "fattura", "codice",
 )
 
-// reachOthers is how many words before a number are read for another kind's name.
+// reachOthers is the number of words before a number that are read for another kind's name.
 const reachOthers = 5
 
 // links are words between the name of a kind and "number", or before it.
@@ -122,7 +122,8 @@ func sideBefore(s []byte, i int) side {
 		have |= char.Class[s[b]]
 	}
 	if have&char.Upper != 0 && have&char.Lower == 0 && j-b > 1 || b == j ||
-		b+1 == j && char.IndexByte("aeioyAIO", s[b]) < 0 || b > 0 && char.IndexByte(" \n(\"'*,.", s[b-1]) < 0 && !isLineStart(s, b) || isCode(s, b) {
+		b+1 == j && char.IndexByte("aeioyAIO", s[b]) < 0 || b > 0 && char.IndexByte(" \n(\"'*,.",
+		s[b-1]) < 0 && !isLineStart(s, b) || isCode(s, b) {
 		return sideCode
 	}
 	if colon && isLineStart(s, skipBlanks(s, b)) {
