@@ -25,7 +25,7 @@ func (r *runs) read(l *lane, final bool) {
 		sp := &r.out[had+i]
 		sp.Start, sp.End = sp.Start+l.base, sp.End+l.base
 	}
-	r.out = slices.DeleteFunc(r.out, func(sp span.Span) bool { return !l.e.Kinds.Has(sp.Rule) })
+	r.out = slices.DeleteFunc(r.out, func(sp span.Span) bool { return !l.e.Class.Has(sp.Rule) })
 }
 
 // sure returns the place before which no span begins that is found later, in offsets of the stream.
