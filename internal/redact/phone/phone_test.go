@@ -125,7 +125,8 @@ func TestWordsNameANumber(t *testing.T) {
 
 // TestCutTextsPanicNowhere calls every function at each cut of a text.
 func TestCutTextsPanicNowhere(t *testing.T) {
-	const text = "call\n(0161) 496 0000 x12, is my number\\n 00 33 1 23 45 67 89 (mobile) “030 12345678” ;ext= 8 (912) 345-67-89-a1"
+	const text = "call\n(0161) 496 0000 x12, is my number\\n 00 33 1 23 45 67 89 (mobile) “030 12345678” ;ext=" +
+		" 8 (912) 345-67-89-a1"
 	for from := range len(text) {
 		for to := from + 1; to <= len(text); to++ {
 			s := []byte(text[from:to])

@@ -33,7 +33,8 @@ var links = char.NewWordList(
 // IsOtherKind reports whether the words before i name another kind of number: order 12, the
 // registration number is 12.
 func IsOtherKind(s []byte, i int) bool {
-	words := wordsBefore(s, i, reachOthers)
+	var buf [reachOthers][]byte
+	words := wordsBefore(s, i, buf[:0])
 	for k, w := range words {
 		if others.Has(w) {
 			return true

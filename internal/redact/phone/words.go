@@ -129,7 +129,8 @@ func clauseStart(s []byte, i int) int {
 // IsOwned reports whether the words before i are those of a person's number: my new number
 // is now.
 func IsOwned(s []byte, i int) bool {
-	words := wordsBefore(s, i, 6)
+	var buf [6][]byte
+	words := wordsBefore(s, i, buf[:0])
 	for k, w := range words {
 		if !numbers.Has(w) {
 			continue
@@ -146,10 +147,11 @@ func IsOwned(s []byte, i int) bool {
 	return false
 }
 
-// wordsBefore returns at most n words before i in reachWord bytes of its line, the last first.
-func wordsBefore(s []byte, i, n int) (list [][]byte) {
+// wordsBefore appends words before i in reachWord bytes of its line to list while it has
+// room, the last first.
+func wordsBefore(s []byte, i int, list [][]byte) [][]byte {
 	from := max(0, i-reachWord)
-	for len(list) < n && i > from {
+	for len(list) < cap(list) && i > from {
 		end := i
 		for i > from && char.Letterish(s[i-1]) {
 			i--
