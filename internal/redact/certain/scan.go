@@ -82,7 +82,7 @@ type state struct {
 	// end; body is the armour that has not ended, unended the one in hand.
 	sought, top   int
 	body, unended armourBody
-	// keyed is the end of the value that maskKey has judged last.
+	// keyed is the end of the value that maskKey has read last.
 	keyed int
 	// webKeyEnd is where the JSON Web Key ends at the latest whose type was read.
 	webKeyEnd int

@@ -11,29 +11,28 @@ const (
 	headOfKey = 96 // how far before its first digit a key may begin, in bytes
 	reachName = 56 // how far before a key the name of its provider or of a secret is
 	maxGap    = 12 // signs and blanks between a name and a key
+
+	minAnnounced = 20 // the shortest key that the name of a secret tells without ":" or "="
 )
 
 // maskKey masks the key around the digit at i if the name of a provider or of a secret is
-// before it on the line. The signs ":" and "=" behind the name of a secret are judged by
+// before it on the line. The signs ":" and "=" behind the name of a secret belong to
 // assign.
 func (x *Scanner) maskKey(i int) {
 	if i < x.keyed {
 		return
 	}
-	b := i
-	for b > 0 && i-b < headOfKey && inKey(x.S[b-1]) {
+	b, low := i, max(x.keyed, i-headOfKey)
+	for b > low && inKey(x.S[b-1]) {
 		b--
 	}
-	if b < x.keyed {
+	e := x.endOfKey(i)
+	joined := b > 0 && b == low && inKey(x.S[b-1]) // the end of a longer value
+	if x.keyed = e; joined || e-b > 2*token.MaxKey {
 		return
 	}
-	b = x.BehindEscape(b, i)
-	e := i + 1
-	for e < len(x.S) && e-b <= token.MaxKey && inKey(x.S[e]) {
-		e++
-	}
 	x.Touch(e)
-	x.keyed = e
+	b = x.BehindEscape(b, i)
 	for e > i && (x.S[e-1] == '.' || x.S[e-1] == '-' || x.S[e-1] == '/') {
 		e--
 	}
@@ -43,12 +42,22 @@ func (x *Scanner) maskKey(i int) {
 	if x.Has(e, "=") {
 		e = x.endOf(e, 2, '=')
 	}
-	if e < len(x.S) && char.Class[x.S[e]]&char.Space == 0 && !char.IsQuote(x.S[e]) && char.IndexByte(`,.;:)]}<>&|\`, x.S[e]) < 0 {
+	if e < len(x.S) && char.Class[x.S[e]]&char.Space == 0 && !char.IsQuote(x.S[e]) &&
+		char.IndexByte(`,.;:)]}<>&|\`, x.S[e]) < 0 {
 		return
 	}
 	if r := x.namesKey(b, e); r != rule.None {
 		x.mask(b, e, r)
 	}
+}
+
+// endOfKey returns the end of the value that has the byte at i.
+func (x *Scanner) endOfKey(i int) int {
+	stop := min(len(x.S), i+MaxAhead/2)
+	for i < stop && inKey(x.S[i]) {
+		i++
+	}
+	return i
 }
 
 // inKey reports whether c may be in a key without a prefix.
@@ -59,7 +68,7 @@ func inKey(c byte) bool {
 // namesKey returns the rule of the key [b, e) that the words before it name, or none.
 func (x *Scanner) namesKey(b, e int) rule.Rule {
 	low := max(0, b-reachName)
-	end, sign := b, byte(0)
+	end, sign, inList := b, byte(0), false
 	for ; end > low && b-end < maxGap; end-- {
 		c := x.S[end-1]
 		if char.Class[c]&char.Blank == 0 && !char.IsQuote(c) && char.IndexByte(`\=:|>(-[{,`, c) < 0 {
@@ -68,14 +77,15 @@ func (x *Scanner) namesKey(b, e int) rule.Rule {
 		if char.IndexByte("=:|-", c) >= 0 {
 			sign = c
 		}
+		inList = inList || char.IndexByte("([{,", c) >= 0
 	}
 	if end == b || end == low || char.Class[x.S[end-1]]&char.Word == 0 {
 		return rule.None
 	}
-	if sign != '=' && sign != ':' && x.isAnnounced(low, end, b, e) {
+	if e-b >= minAnnounced && !inList && sign != '=' && sign != ':' && x.isAnnounced(low, end, b, e) {
 		return rule.Assignment
 	}
-	if token.IsUsualSize(e-b) && x.isOfProvider(low, end, sign) {
+	if x.isOfProvider(low, end, token.IsUsualSize(e-b) && (sign != 0 || char.IsQuote(x.S[b-1]))) {
 		return rule.Token
 	}
 	return rule.None
@@ -93,20 +103,18 @@ func (x *Scanner) isAnnounced(low, end, b, e int) bool {
 	case !k.IsSecret():
 		return false
 	}
-	if x.S[b-1] == '(' || x.S[b-1] == '[' || x.S[b-1] == '{' {
-		return false
-	}
 	return fieldname.IsRandom(x.S[b:e]) || b-end > 1
 }
 
 // isOfProvider reports whether the words before end, back to low or the line's begin, end in
-// the name of a provider and words that may be between it and its key.
-func (x *Scanner) isOfProvider(low, end int, sign byte) bool {
+// the name of a provider and words that may be between it and its key. A word for a key is
+// among them, or apart says that the value is set apart from the name and of a usual size.
+func (x *Scanner) isOfProvider(low, end int, apart bool) bool {
 	var after, behind []byte // the words behind the one in hand, in their order
 	isKey := false
 	for w := end; ; {
 		start := x.wordBefore(w, low)
-		if start == w {
+		if start == w || start == low && low > 0 && char.Class[x.S[low-1]]&char.Word != 0 {
 			return false
 		}
 		word := x.S[start:w]
@@ -117,7 +125,7 @@ func (x *Scanner) isOfProvider(low, end int, sign byte) bool {
 			}
 		}
 		if known != token.Unknown {
-			return isKey || known == token.Telling && sign != 0 || known == token.Telling && end == w
+			return isKey || apart && known == token.Telling
 		}
 		may, says := token.Between(word)
 		switch {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 )
 
 // Provider is what a word before a value says of a provider of an API.
@@ -55,78 +56,99 @@ func listProviders() map[string]Provider {
 // common are providers whose names are words of a language, or of ordinary logs and
 // configurations.
 const common = `
-abstract aha airtable algolia amplitude anthropic apollo artifactory asana atlassian auth0 aws azure beamer
-bitbucket bitly box branch brave braintree buildkite cargo checkout circleci clay clerk close cloudflare cloudinary
-codecov cohere coinbase column confluent convex copper courier cursor customerio dandelion databricks datadog
-deepseek devops dgraph discord docker dockerhub dropbox drone dynatrace elastic etherscan expo facebook fastly
-figma firebase flickr float flutterwave fly fullstory gcp ghost github gitlab gitter google grafana groq harness
-harvest heroku hetzner hubspot huggingface hunter ibm infura instagram intercom ionic ionos jenkins jira kafka keycloak
-kraken kubernetes lark launchdarkly line linear linkedin linode lob looker mailchimp mapbox mattermost medium
-mistral mix monday mongo mongodb mux netlify neon new newrelic nightfall nimble notion npm nuget nvidia octopus okta
-ollama openai openrouter opsgenie oracle ovh pagerduty patreon paypal pendo percy pinecone pinterest plaid
-podio postgres postman prefect pulumi puppet pusher pypi rabbitmq react reddit redis render replicate replit
-retool rollbar rootly route salesforce scaleway segment sentry shopify shortcut signal slack smooch snowflake snyk
-sonar sonarcloud sonarqube sourcegraph splunk spotify square squarespace stability statuspage steam strava stripe
-supabase surge tableau teamcity telegram terraform todoist together trello twilio twist twitch twitter
-typeform unsplash upstash vault vercel vimeo vmware voyage wechat weights whatsapp wit wix wordpress yahoo yandex
-youtube zendesk zoom zoho unseal
+abstract aha anthropic artifactory atlassian auth0 aws azure beamer box branch brave buddy canva cargo
+checkout clerk close cloudflare cloudinary codecov column commodities convex copper courier cursor dandelion
+devops dgraph discord django docker dockerhub drone elastic enigma etherscan expo firebase fireworks float fly
+front fullstory gcp gemini ghost gitea github gitlab google grafana groove guru harness harvest hetzner hive
+holistic huggingface hunter ibm impala instagram instatus ionic ionos jenkins jira kafka kagi keycloak
+kubernetes lark lichess line linear lob magnetic manifest medium mercury mix moderation monday mongo mongodb
+mux neon nightfall nimble notion npm nuget nvidia octopus ollama openai openrouter oracle orbit overloop ovh
+paddle parsers particle patreon persona pinterest podio postgres prefect puppet pusher pypi rabbitmq ramp
+raven react recaptcha reddit redis refiner render replicate replit retool rev rootly route sanity sauce
+scaleway segment sentry shortcut signable signal slack smooch sonar sonarqube splunk square stability steam
+strava streak supabase surge swell tableau tailscale teamcity terraform todoist together twist twitter unkey
+unplugg unsplash upstash vault vercel vimeo vmware vouchery voyage wechat weights whatsapp wit wix wordpress
+yahoo yandex youtube
 `
 
 // telling are names that are hardly ever before anything but a key of the provider.
 const telling = `
-abuseipdb abyssale accuweather activecampaign adafruit adafruitio adobeio adzuna affinda agora airbrake airship airvisual
-aletheiaapi aiven alchemy alconost alegra alienvault alphavantage amadeus ambee amplitudeapi apacta api2cart apiflash
-apify apilayer apimatic apimetrics apininjas appcenter appcues appfollow appointedd appsflyer appsmith apptivo
-appveyor artsy assemblyai atera audd autodesk autoklose autopilot avaza aviationstack axonaut aylien backblaze bannerbear
-baremetrics baseten beebole besnappy billomat binance bitbar bitcoinaverage bitfinex bitmex bittrex blitapp blocknative
-blockfrost blogger bombbomb brandfetch braintreepayments brevo browserstack bscscan bugherd bugsnag bulksms bunnycdn bynder
-caflou calendarific calendly calorieninja campaignmonitor campayn cannyio capsulecrm carboninterface cashfree caspio censys
-centralstationcrm cerebras chargebee chartmogul chatbot chatfuel checkvist checkmarx chatfule cicero clarifai clearbit clickhelp
-clicksend clicksendsms clickup clientary clinchpad clockify clockwork closecrm cloudconvert cloudelements cloudflareapi
-cloudimage cloudmersive cloudplan cloudsight cloudsmith cloverly cloze clustdoc codacy codeclimate codemagic codequiry coinapi
-coingecko coinlayer coinlib coinmarketcap collect2 commercejs commodities companieshouse companyhub contentful contentstack convertkit
-convier copyscape couchbase coveralls coze craftmypdf crowdin crowdstrike cryptocompare currencyapi currencycloud currencyfreaks currencylayer
-currencyscoop currentsapi dailyco dareboost datagov dataforseo debounce deepai deepgram deepl delighted demio deputy
-detectify detectlanguage deviantart dfuse diffbot diggernaut digicert digitalocean disqus ditto documo docparser docusign dopplerapi dovico
-dnscheck dreamhost droneci duffel duply dwolla dynalist dyspatch easyinsight easypost eagleeyenetworks ecostruxureit edamam edenai
-elasticemail elevenlabs enablex enigma ethplorer etsy eventbrite everhour exchangerateapi exchangeratesapi exaai extractorapi
-facepp faceplusplus factset fastforex feedly fetchrss fibery filestack fileio finage financialmodelingprep findl finicity finnhub firecrawl fixerio flatio
-fleetbase flexport flightapi flightlabs flightstats flowflu fluxguard fmfw formbucket formcraft formio formsite formspree fourcast
-foursquare fraudlabspro freemius freshbooks freshdesk freshservice freshworks front frontapp fullcontact fxmarket gengo
-geoapify geocode geocodify geocodio geoipifi getaddress getemail getemails getgeoapi getgist getresponse getsandbox giphy glassnode gocanvas
-gocardless godaddy goodday graphcms graphhopper groovehq gtmetrix guardianapi gumroad guru gyazo happyscribe helpcrunch helpscout
-hellosign hereapi heatmapapi hcaptcha hive hiveage holidayapi holistic hostinger html2pdf htmlcsstoimage humanity hybiscus hypertrack iconfinder iconscout
-iexapis iexcloud imagekit imagga imgbb imgix impala imgur influxdb infobip infracost insightly instabot instamojo instatus interseller intra42
-intrinio invoiced invoiceninja invoiceocean ipapi ipdata ipgeolocation ipify ipinfo ipinfodb ipquality ipqualityscore ipstack jotform jumpcloud
-jumpseller jupiterone juro kairos kanban kanbantool karmacrm keenio keygen kickbox kickfire kinde klaviyo klipfolio knapsackpro kontent kucoin kylas
-langchain langfuse langsmith languagelayer larksuite lastfm leadfeeder leankit lemlist lemonsqueezy lendflow lessannoyingcrm lexigram linenotify linemessaging
-linkpreview litmus liveagent livestorm locationiq loginradius logdna logentries loggly logzio lokalise loyverse luno madkudu magicbell magnetic mailboxlayer
-mailerlite mailersend mailgun mailjet mailmodo mailosaur mailsac mailtrap mandrill manifest mapquest mapillary maptiler marketstack mavenlink
-maxmind mediastack meistertask meilisearch meraki mesibo messagebird metaapi metabase metrilo microsoftteams mindmeister
-mite mixmax mixpanel mockaroo moderation monkeylearn moonclerk moosend moralis mparticle mrticktock myexperiment myfreshworks myintervals
-nasdaqdatalink nethunt netsuite neutrinoapi newsapi newscatcher newyorktimes nexmo nftport ngc ngrok nicereply noticeable notionapi nozbe
-nozbeteams numverify nutritionix nylas nytimes oanda omnisend onedesk onelogin onepagecrm onesignal onfleet onwater oopspam openaiapi
-openexchangerates opencage opencagedata openuv openweather openweathermap optimizely orbit overloop owlbot packagecloud paddle pandadoc pandascore
-paperform parallaldots parsehub parsers parseur partnerstack passbase pastebin paydirtapp paymoapp paymongo paystack pdflayer pdfshift peopledatalabs
-pepipost perplexity perigon persona phantombuster photoroom phraseapp pipedream pipedrive pivotaltracker pixabay pixela planetscale planviewleankit
-planyo platformsh playfab plivo poloniex polygonscan portainer positionstack postageapp postbacks postcodes posthog postmark powrbot privacycom
-processst prodpad productboard prospectcrm prospectio protocolsio proxycrawl pubnub pushbullet pushover qase qualaroo qualtrics qubole quickbase
-quickmetrics ramp rapidapi raven ravelin rawg razorpay reachmail readme reallysimplesystems rebrandly rechargepayments refersion refiner remotefirst
-repairshopr requestfinance resend restpack restpackhtmltopdfapi retellai rev revamp revampcrm rijksmuseum ringcentral riot ritekit roaring robinhood
-robinhoodcrypto rocketreach roninapp route4me rownd runpod runrunit salesblink salescookie salesflare salesmate sanity saucelabs satismeter scalr
-scalingo scrapeowl scraperapi scraperbox scrapestack scrapfly scrapingant scrapingbee scrapersite screenshotapi screenshotlayer screenshotone scrutinizerci
-securitytrails selectpdf semaphore sendbird sendgrid sendinblue sendpulse serpapi serphouse serpstack serverdensity settlemint sheety sherpadesk shipday
-shippo shipstation shodan shotstack shutterstock signable signalwire signaturit signupgenius sigopt simfin simplesat simplybook simplynoted
-sinch sirv siteleaf skrappio skybiometry slideshare smartling smartsheet smartsheets smartystreets smsapi snipcart socrata sonarqubeapi
-sparkpost speechmatics spectral spectralops splunkobservability spoonacular sportradar sportsmonk sslmate stackhawk statuscake stitchdata stockdata
-storecove storyblok stormboard stormglass strapi streak stytch sugester sumologic surveyanyplace surveybot surveymonkey surveysparrow survicate swell swiftype
-talenox tatum tavily taxjar teamgate teamworkcrm teamworkdesk teamworkspaces technicalanalysisapi tefter teletype telnyx testingbot textmagic theoddsapi
-thinkific thingsboard thousandeyes ticketmaster ticktick tiingo timecamp timezoneapi tineswebhook tmdb tmetric todoistapi togetherai togglapi toggl tokeet tomorrowio
-tomtom tradier transferwise travelpayouts travisci truenas trufflehog twelvedata twilioapi typetalk ubidots uclassify unifyid unplugg uplead uploadcare uptimerobot upwave
-urlscan userflow userstack vagrantcloud vatlayer vbout vercelapi verifier verimail veriphone versioneye vestaboard viewneo virustotal visualcrossing voicegain
-voiceflow vonage voodoosms vouchery vpnapi vultr vyte vwo waboxapp wakatime walkscore weatherapi weatherbit weatherstack web3storage webex webflow
-webscraper webscraping wepay whoxy wistia workos workstack worldcoinindex worldweather wordsapi wrike xata yelp youneedabudget youtubeapi yousign zapier zenserp zenkit zenkitapi zenrows
-zenscrape zeplin zerobounce zerotier zipapi zipbooks zipcodeapi zipcodebase zohocrm zonkafeedback zulip zhipu klingai
+abuseipdb abyssale accuweather activecampaign adafruit adafruitio adobeio adzuna affinda agora airbrake
+airship airtable airvisual aiven alchemy alconost alegra aletheiaapi algolia alienvault alphavantage amadeus
+ambee amplitude amplitudeapi anthropicapi anypoint apacta api2cart apiflash apify apilayer apimatic apimetrics
+apininjas apollo appcenter appcues appfollow appointedd appsflyer appsmith apptivo appveyor artsy asana
+assemblyai atera audd autodesk autoklose autopilot avaza aviationstack axonaut aylien backblaze bannerbear
+baremetrics baseten beebole besnappy billomat binance bitbar bitbucket bitcoinaverage bitfinex bitly bitmex
+bittrex blitapp blockfrost blocknative blogger bombbomb braintree braintreepayments brandfetch brevo
+browserstack bscscan bugherd bugsnag buildkite builtwith bulksms bunnycdn buttercms bynder caflou calendarific
+calendly calorieninja campaignmonitor campayn cannyio capsulecrm carboninterface cashfree caspio censys
+centralstationcrm cerebras chargebee chartmogul chatbot chatfuel chatfule checkmarx checkvist cicero circleci
+clarifai clay clearbit clickhelp clicksend clicksendsms clickup clientary clinchpad clockify clockwork
+closecrm cloudconvert cloudelements cloudflareapi cloudimage cloudmersive cloudplan cloudsight cloudsmith
+cloverly cloze clustdoc codacy codeclimate codemagic codequiry cohere coinapi coinbase coingecko coinlayer
+coinlib coinmarketcap collect2 commercejs companieshouse companyhub confluent contentful contentstack
+convertkit convier copyscape couchbase coveralls coze craftmypdf crowdin crowdstrike cryptocompare currencyapi
+currencycloud currencyfreaks currencylayer currencyscoop currentsapi customerio dailyco dareboost databricks
+datadog dataforseo datagov datastax debounce deepai deepgram deepl deepseek delighted demio dependencytrack
+deputy detectify detectlanguage deviantart dfuse diffbot diggernaut digicert digitalocean disqus ditto
+dnscheck docparser documo docusign dopplerapi dovico dreamhost droneci dropbox duffel duply dwolla dynalist
+dynatrace dyspatch eagleeyenetworks easyinsight easypost ecostruxureit edamam edenai elasticemail elevenlabs
+enablex endorlabs ethplorer etsy eventbrite everhour exaai exchangerateapi exchangeratesapi extractorapi
+facebook faceplusplus facepp factset fastforex fastly feedly fetchrss fibery figma fileio filestack finage
+financialmodelingprep findl finicity finnhub firecrawl fireworksai fixerio flatio fleetbase flexport flickr
+flightapi flightlabs flightstats flowflu flutterwave fluxguard fmfw formbucket formcraft formio formsite
+formspree fourcast foursquare fraudlabspro freemius freshbooks freshdesk freshservice freshworks friendli
+frontapp fullcontact fxmarket gengo geoapify geocode geocodify geocodio geoipifi getaddress getemail getemails
+getgeoapi getgist getresponse getsandbox giphy gitalk gitter glassnode gocanvas gocardless godaddy goodday
+graphcms graphhopper groovehq groq gtmetrix guardianapi gumroad gyazo happyscribe hcaptcha heatmapapi
+hellosign helpcrunch helpscout hereapi heroku hiveage holidayapi hostinger html2pdf htmlcsstoimage hubspot
+humanity hybiscus hypertrack iconfinder iconscout iexapis iexcloud imagekit imagga imgbb imgix imgur influxdb
+infobip infracost infura insightly instabot instamojo intercom interseller intra42 intrinio invoiced
+invoiceninja invoiceocean ipapi ipdata ipgeolocation ipify ipinfo ipinfodb ipquality ipqualityscore ipstack
+jotform jumpcloud jumpseller jupiterone juro kairos kanban kanbantool karmacrm keenio keygen kickbox kickfire
+kinde klaviyo klingai klipfolio knapsackpro kontent kraken kucoin kylas langchain langfuse langsmith
+languagelayer larksuite lastfm launchdarkly leadfeeder leankit lemlist lemonsqueezy lendflow lessannoyingcrm
+lexigram linemessaging linenotify linkedin linkpreview linode litmus liveagent livestorm localstack locationiq
+logdna logentries loggly loginradius logzio lokalise looker loyverse luno madkudu magicbell mailboxlayer
+mailchimp mailerlite mailersend mailgun mailjet mailmodo mailosaur mailsac mailtrap mandrill mapbox mapillary
+mapquest maptiler marketstack mattermost mavenlink maxmind mediastack meilisearch meistertask meraki mergify
+mesibo messagebird metaapi metabase metrilo microsoftteams mindmeister mistral mite mixmax mixpanel mockaroo
+monkeylearn moonclerk moosend moralis mparticle mrticktock mulesoft myexperiment myfreshworks myintervals
+nasdaqdatalink nethunt netlify netsuite neutrinoapi newrelic newsapi newscatcher newyorktimes nexmo nftport
+ngc ngrok nicereply noticeable notionapi nozbe nozbeteams numverify nutritionix nylas nytimes oanda okta
+omnisend onedesk onelogin onepagecrm onepassword onesignal onfleet onwater oopspam openaiapi openaiapikey
+opencage opencagedata openexchangerates openuv openweather openweathermap opsgenie optimizely owlbot
+packagecloud pagerduty pandadoc pandascore paperform parallaldots parsehub parseur particleio partnerstack
+passbase pastebin paydirtapp paymoapp paymongo paypal paystack pdflayer pdfshift pendo peopledatalabs pepipost
+percy perigon perplexity phantombuster photoroom phraseapp pinata pinecone pipedream pipedrive pivotaltracker
+pixabay pixela plaid planetscale planviewleankit planyo platformsh playfab plivo poloniex polygonscan
+portainer positionstack postageapp postbacks postcodes posthog postman postmark powrbot privacycom privateai
+processst prodpad productboard prospectcrm prospectio protocolsio proxycrawl pubnub pulumi pushbullet pushover
+qase qualaroo qualtrics qubole quickbase quickmetrics quicknode rapidapi ravelin rawg razorpay reachmail
+readme reallysimplesystems rebrandly rechargepayments refersion remotefirst repairshopr requestfinance resend
+restpack restpackhtmltopdfapi retellai revamp revampcrm rijksmuseum ringcentral riot ritekit roaring robinhood
+robinhoodcrypto rocketreach rollbar roninapp route4me rownd runpod runrunit salesblink salescookie salesflare
+salesforce salesmate satismeter saucelabs scalingo scalr scrapeowl scraperapi scraperbox scrapersite
+scrapestack scrapfly scrapingant scrapingbee screenshotapi screenshotlayer screenshotone scrutinizerci
+securitytrails selectpdf semaphore sendbird sendgrid sendinblue sendpulse serpapi serphouse serpstack
+serverdensity settlemint sheety sherpadesk shipday shippo shipstation shodan shopify shotstack shutterstock
+signalwire signaturit signupgenius sigopt simfin simplesat simplybook simplynoted sinch sirv siteleaf skrappio
+skybiometry slideshare smartling smartsheet smartsheets smartystreets smsapi snipcart snowflake snyk socrata
+sonarcloud sonarqubeapi sourcegraph sparkpost spectral spectralops speechmatics splunkobservability
+spoonacular sportradar sportsmonk spotify squarespace sslmate stabilityai stackhawk statuscake statuspage
+stitchdata stockdata storecove stormboard stormglass storyblok strapi stripe stytch sugester sumologic
+surveyanyplace surveybot surveymonkey surveysparrow survicate swiftype talenox tatum tavily taxjar teamgate
+teamworkcrm teamworkdesk teamworkspaces technicalanalysisapi tefter telegram teletype telnyx testingbot
+textmagic theoddsapi thingsboard thingspeak thinkific thousandeyes ticketmaster ticktick tiingo timecamp
+timezoneapi tineswebhook tmdb tmetric todoistapi togetherai toggl togglapi tokeet tomorrowio tomtom tradier
+transferwise travelpayouts travisci trello truenas trufflehog twelvedata twilio twilioapi twitch typeform
+typetalk ubidots uclassify unifyid unseal uplead uploadcare uptimerobot upwave urlscan userflow userstack
+vagrantcloud vastai vatlayer vbout vercelapi verifier verimail veriphone versioneye vestaboard viewneo
+virustotal visualcrossing vkontakte voiceflow voicegain vonage voodoosms voyageai vpnapi vultr vwo vyte
+waboxapp wakatime walkscore weatherapi weatherbit weatherstack web3storage webex webflow webscraper
+webscraping wepay whoxy wireguard wistia woocommerce wordsapi workos workstack worldcoinindex worldweather
+wrike xata yelp youneedabudget yousign youtubeapi zapier zendesk zenkit zenkitapi zenrows zenscrape zenserp
+zeplin zerobounce zerotier zhipu zipapi zipbooks zipcodeapi zipcodebase zoho zohocrm zonkafeedback zoom zulip
 `
 
 // neutral are words between the name of a provider and its key that say nothing else, and
@@ -137,13 +159,14 @@ func listNeutral() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`is are was the my our your a an for of to in on with this that value val env prod production
 		staging dev test live sandbox demo default io com net ai app apps co org v1 v2 v3 api rest http https www s x eu us
-		user account project team org organization workspace server site bot web mobile oauth bearer basic header
+		user account project team org organization workspace server site bot web mobile basic header
+		client init initialize connect sdk setup new request
 		string str text const let var export set config setting settings url params`) {
 		m[w] = false
 	}
 	for _, w := range strings.Fields(`key keys apikey token tokens secret secrets auth access pat credential credentials password
 		passwd license licence apitoken accesstoken secretkey accesskey authtoken apisecret privatekey secrettoken private authorization
-		authentication crumb operator`) {
+		authentication crumb oauth bearer`) {
 		m[w] = true
 	}
 	return m
@@ -168,7 +191,7 @@ func Between(w []byte) (may, isKey bool) {
 
 // Sizes of a key without a prefix, in bytes.
 const (
-	MinKey = 20
+	MinKey = 16
 	MaxKey = 160
 )
 
@@ -183,12 +206,12 @@ func IsUsualSize(n int) bool {
 }
 
 // IsKey reports whether v has the form of a provider's key: letters among digits at random,
-// 20 hexadecimal digits or more, or a UUID.
+// hexadecimal digits, or a UUID.
 func IsKey(v []byte) bool {
 	if len(v) < MinKey || len(v) > MaxKey {
 		return false
 	}
-	have, turns, flips, signs, dots, same := uint16(0), 0, 0, 0, 0, 0
+	have, turns, signs, dots, same := uint16(0), 0, 0, 0, 0
 	hex := true
 	for i, c := range v {
 		bits := char.Class[c]
@@ -211,8 +234,6 @@ func IsKey(v []byte) bool {
 			same++
 		case (bits^was)&char.Digit != 0 && bits&was&char.Alnum == 0 && bits&was&char.Word != 0:
 			turns++
-		case (bits^was)&char.Letter == char.Letter:
-			flips++
 		}
 	}
 	switch {
@@ -225,9 +246,9 @@ func IsKey(v []byte) bool {
 	case dots > 0 && (len(v) < 32 || have&char.Letter != char.Letter || dots*8 > len(v)), signs*6 > len(v):
 		return false
 	case have&char.Letter == char.Letter:
-		return turns > 2 && turns+flips > 6
+		return turns > 4 || turns > 1 && fieldname.IsIrregular(v)
 	}
-	return turns > 3-len(v)/32 && (signs == 0 || turns > 3)
+	return turns > 2-len(v)/32 && (signs == 0 || turns > 3)
 }
 
 func isUUID(v []byte) bool {
