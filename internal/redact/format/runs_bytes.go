@@ -78,7 +78,7 @@ func (n *nest) plainRun(run []byte, isHex bool, level int) (rule.Rule, error) {
 	return rule.None, nil
 }
 
-// hasReadableHex reports whether hexadecimal has enough bytes of ASCII behind each other.
+// hasReadableHex reports whether hexadecimal has enough bytes of ASCII in a row.
 func hasReadableHex(run []byte) bool {
 	n := 0
 	for i := 0; i+1 < len(run); i += 2 {

@@ -90,7 +90,7 @@ func (w wideText) decode(b []byte) (text, rest []byte) {
 	return text, b[n:]
 }
 
-// encode appends text, and rest, behind the mark of b.
+// encode appends text, and rest, after the mark of b.
 func (w wideText) encode(b, text, rest []byte) []byte {
 	out := append(make([]byte, 0, w.bom+len(text)*w.size+len(rest)), b[:w.bom]...)
 	order := w.order()

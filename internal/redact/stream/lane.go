@@ -28,7 +28,7 @@ type lane struct {
 	x     certain.Scanner
 	at    int // the first trigger that has not been judged
 	lit   int // where the next literal may begin
-	space int // behind the last white space, or what stands for it
+	space int // after the last white space, or what stands for it
 	tried int // len(s) at the last look
 	// clear is a place that no trigger before it reads over, negative where none
 	// is known.
@@ -39,7 +39,7 @@ type lane struct {
 	edits []span.Edit
 }
 
-// open returns a lane that goes on behind s, which is clean and was sent.
+// open returns a lane that continues after s, which is clean and was sent.
 func openLane(e *engine.Engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
@@ -51,7 +51,7 @@ func openLane(e *engine.Engine, s []byte, base int, last bool) lane {
 // isGap says whether white space ends at i, or what stands for it.
 func isGap(s []byte, i int) bool { return char.Class[s[i-1]]&char.Space != 0 || char.IsStop(s, i) }
 
-// lastGap returns the last gap of s behind from, 0 for none.
+// lastGap returns the last gap of s after from, 0 for none.
 func lastGap(s []byte, from int) int {
 	for i := len(s); i > from; i-- {
 		if isGap(s, i) {
