@@ -69,7 +69,7 @@ func New(o Options) (*Engine, error) {
 	if o.PassPersonal {
 		text.Class = rule.OnlySecrets
 	}
-	e := &Engine{text: text, bodies: format.New(text)}
+	e := &Engine{text: text.WithOpening(), bodies: format.New(text)}
 	// They share no familiar names: what a name marks as a secret stays as it is in the other.
 	e.secrets, e.personal = format.New(text.WithClass(rule.OnlySecrets)), format.New(text.WithClass(rule.OnlyPersonal))
 	return e, nil
@@ -85,9 +85,9 @@ func (e *Engine) Registered() *Engine {
 	if e == nil || e.text == nil {
 		return nil
 	}
-	text := e.text.WithReplace(e.text.Replacement)
+	text := e.bodies.WithReplace(e.text.Replacement)
 	text.OnlyRegistered = true
-	return &Engine{text: text, bodies: format.New(text)}
+	return &Engine{text: text.WithOpening(), bodies: format.New(text)}
 }
 
 // WithReplace returns an engine that finds what e finds, and writes what replace returns in place of it:
@@ -97,8 +97,8 @@ func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Eng
 	if e == nil || e.text == nil {
 		return nil
 	}
-	text := e.text.WithReplace(replace)
-	return &Engine{text: text, bodies: e.bodies.WithEngine(text)}
+	text := e.bodies.WithReplace(replace)
+	return &Engine{text: text.WithOpening(), bodies: e.bodies.WithEngine(text)}
 }
 
 // Trouble says why what the engine knows of Literals could reach a disk, or

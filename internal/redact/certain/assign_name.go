@@ -75,7 +75,8 @@ func tailsOfNames() fieldname.Tails {
 	for _, w := range fieldname.Verbs {
 		t.Add(w)
 	}
-	for _, w := range [...]string{"was", "value", "default", "content", "private-lines", "prod", "dev", "live", "confirm", "old", "new"} {
+	for _, w := range [...]string{"was", "value", "default", "content", "private-lines", "prod", "dev", "live",
+		"confirm", "old", "new"} {
 		t.Add(w)
 	}
 	return t

@@ -160,16 +160,16 @@ func (x *Scanner) maskElement(start, end int) {
 // maskNextLine masks the word alone on the line below a heading that ends at end, if it looks
 // like a password.
 func (x *Scanner) maskNextLine(start, end int) {
-	if !x.Has(end, "\n") && !x.Has(end, "\r\n") {
+	if end = x.endOf(end, 2, '*'); !x.Has(end, "\n") && !x.Has(end, "\r\n") {
 		return
 	}
 	b := x.back(start, max(0, start-maxTail), char.Blank, "#*")
 	if b > 0 && x.S[b-1] != '\n' {
 		return
 	}
-	v := x.End(end, 4, char.Space)
+	v := x.endOf(x.End(end, 4, char.Space), 1, '`')
 	e := x.wordEnd(v)
-	if x.Touch(e); v >= x.low && (e == len(x.S) || x.Is(e, char.Space) && x.S[e] < ' ' && x.S[e] != '\t') &&
+	if x.Touch(e); v >= x.low && (e == len(x.S) || x.S[e] == '`' || x.S[e] == '\n' || x.S[e] == '\r') &&
 		fieldname.IsStrong(x.S[v:e]) && isAssigned(x.S[v:e], fieldname.Password, true) &&
 		!bytes.ContainsAny(x.S[v:e], "(){}[]<>:=;,|/\\") {
 		x.mask(v, e, rule.Assignment)

@@ -71,8 +71,8 @@ func HasCommand(line []byte, name string) bool {
 	}
 }
 
-// FindBeforePipe returns the password that echo or printf writes into the pipe at s[i] for a command that reads one from
-// its standard input, such as sudo -S.
+// FindBeforePipe returns the password that echo or printf writes into the pipe at s[i] for a command that reads one
+// from its standard input, such as sudo -S.
 func FindBeforePipe(s []byte, i int) Word {
 	start := i - len(lastLine(s[max(0, i-Reach):i]))
 	if at := bytes.LastIndexAny(s[start:i], ";&|`("); at >= 0 {
@@ -103,7 +103,7 @@ func FindBeforePipe(s []byte, i int) Word {
 	return last
 }
 
-// reader says what a command reads from its standard input.
+// reader is what a command reads from its standard input.
 type reader uint8
 
 const (
@@ -127,7 +127,8 @@ func findReader(line []byte) reader {
 	case string(name) == "kinit" || string(name) == "smbpasswd":
 		return readsSecret
 	}
-	for _, flag := range [...]string{"--password-stdin", "--passphrase-fd 0", "--with-token", "--stdin", "pass stdin", "passin stdin"} {
+	for _, flag := range [...]string{"--password-stdin", "--passphrase-fd 0", "--with-token", "--stdin", "pass stdin",
+		"passin stdin"} {
 		if bytes.Contains(line, []byte(flag)) {
 			return readsSecret
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/certain"
+	"github.com/holdfast-dev/holdfast/internal/redact/encoded"
 	"github.com/holdfast-dev/holdfast/internal/redact/escape"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
@@ -22,6 +23,8 @@ type Engine struct {
 	OnlyRegistered bool
 	// Class is what is found; registered values are secrets.
 	Class rule.Class
+	// Opens says that base64, base32 and hexadecimal in a text are searched.
+	Opens bool
 }
 
 // NameKind returns what a name says of its value, as far as e looks for it.
@@ -83,6 +86,13 @@ func (e *Engine) OnlyRules() bool {
 	return e.Literals == nil && e.Class == rule.AnyClass
 }
 
+// WithOpening returns a copy of e that searches base64, base32 and hexadecimal in texts too.
+func (e *Engine) WithOpening() *Engine {
+	other := *e
+	other.Opens = true
+	return &other
+}
+
 // Text redacts text of any kind. If the engine is nil or faults, the whole text
 // is masked under the rule "fault".
 func (e *Engine) Text(s []byte) (r finding.Result) {
@@ -138,9 +148,23 @@ func (e *Engine) Clean(s []byte) ([]byte, []span.Span) {
 	}
 }
 
-// Pass returns what is found in s, and in s with its escapes written out, in
-// order and apart. In the last pass a span goes on to its line's end.
+// Pass returns what is found in s, in s with its escapes written out, and in what is encoded in s, in order and
+// apart. In the last pass a span goes on to its line's end.
 func (e *Engine) Pass(s []byte, last bool) []span.Span {
+	list := e.plainPass(s, last)
+	if !e.Opens {
+		return list
+	}
+	var scan encoded.Scanner
+	had := len(list)
+	if list = scan.Scan(s, true, list, e.OpenRun); len(list) > had {
+		return span.Union(e.KeepSought(list))
+	}
+	return list
+}
+
+// plainPass is Pass without what is encoded.
+func (e *Engine) plainPass(s []byte, last bool) []span.Span {
 	list := e.spans(s, last)
 	u, edits := escape.Unfold(s)
 	if u == nil {

@@ -37,7 +37,7 @@ func (e *Reader) JSON(doc []byte) (r finding.Result, err error) {
 		return finding.Result{}, fault("the engine was not made by New", nil)
 	}
 	if !valid(doc) {
-		return e.Text(doc), nil
+		return e.WithOpening().Text(doc), nil
 	}
 	n := e.peek(len(doc))
 	defer n.done()

@@ -7,7 +7,7 @@ import (
 )
 
 // Dense returns texts of size bytes each with a finding on nearly every line, one text for each form. The values are
-// made from a seed and belong to nobody.
+// made from a seed and belong to no one.
 func Dense(size int) []Text {
 	w := newWriter(0xde45e)
 	const (
@@ -22,7 +22,7 @@ func Dense(size int) []Text {
 		line func() string
 	}{
 		{"addresses", func() string { return name() + "." + name() + "@" + name() + ".com" }},
-		{"cards", func() string { return "card " + w.card() }},
+		{"cards", func() string { return "card " + w.makeCard() }},
 		{"phones", func() string {
 			return fmt.Sprintf("call +1 %d %d %s", 200+w.r.IntN(700), 200+w.r.IntN(700), w.of(digits, 4))
 		}},
@@ -31,7 +31,8 @@ func Dense(size int) []Text {
 		}},
 		{"tokens by prefix", func() string { return "ghp" + "_" + w.of(base58, 36) }},
 		{"JSON Web Tokens", func() string {
-			return "eyJhbGciOiJIUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+w.uuid()+`"}`)) + "." + w.of(base58, 43)
+			claims := base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"` + w.uuid() + `"}`))
+			return "eyJhbGciOiJIUzI1NiJ9." + claims + "." + w.of(base58, 43)
 		}},
 		{"settings", func() string { return strings.ToUpper(name()) + "_PASSWORD=" + password() }},
 		{"JSON members", func() string { return `{"user":"` + name() + `","password":"` + password() + `"}` }},
@@ -68,7 +69,7 @@ func Dense(size int) []Text {
 }
 
 // card returns 16 digits of an issuer in groups, with a right check digit.
-func (w *writer) card() string {
+func (w *writer) makeCard() string {
 	d := []byte("4" + w.of("0123456789", 14))
 	sum := 0
 	for i, c := range d {
