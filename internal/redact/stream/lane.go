@@ -190,7 +190,7 @@ func (l *lane) over(i, p int, looks *int) int {
 }
 
 // twin says whether two lanes will read the same from here on: the last escape
-// lies behind both windows, and nothing is pending in either.
+// lies before both windows, and nothing is pending in either.
 func (l *lane) twin(o *lane) bool {
 	if len(l.out)+len(o.out) > 0 || !l.x.IsTwin(&o.x, len(l.s), len(o.s), 2*maxWindow) {
 		return false
@@ -210,7 +210,7 @@ func (l *lane) twin(o *lane) bool {
 // listMarks are the lane's places in s, besides the scanner's.
 func (l *lane) listMarks() [4]*int { return [...]*int{&l.at, &l.lit, &l.space, &l.tried} }
 
-// drop forgets text that lies far behind, and found spans that ended before
+// drop forgets text that lies far before, and found spans that ended before
 // sent. Nothing from keep on is dropped.
 func (l *lane) drop(keep, sent int) {
 	l.out = slices.DeleteFunc(l.out, func(sp span.Span) bool { return sp.End <= sent })
