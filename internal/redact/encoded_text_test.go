@@ -26,13 +26,13 @@ func encodedTexts() map[string]string {
 	found := "the key is " + ghp + ", use it well, and for nothing else"
 	const masked = "[secret redacted]"
 	return map[string]string{
-		`echo ` + std([]byte(found)) + ` | base64 -d`:                     `echo ` + masked + ` | base64 -d`,
-		`x := decode("` + hex.EncodeToString([]byte(found)) + `") // it`:  `x := decode("` + masked + `") // it`,
-		"a\n" + wrap(std([]byte(found+found)), 64, "\n") + "\nend":        "a\n" + masked + "\nend",
-		"a\r\n" + wrap(std([]byte(found+found)), 76, "\r\n") + "\r\nend":  "a\r\n" + masked + "\r\nend",
-		"powershell -EncodedCommand " + std(utf16le(found)[2:]) + " -NoExit":  "powershell -EncodedCommand " + masked + " -NoExit",
-		"v=" + std([]byte(std([]byte(found)))) + ";":                      "v=" + masked + ";",
-		"in " + base32std.StdEncoding.EncodeToString([]byte(found)) + ".": "in " + masked + ".",
+		`echo ` + std([]byte(found)) + ` | base64 -d`:                        `echo ` + masked + ` | base64 -d`,
+		`x := decode("` + hex.EncodeToString([]byte(found)) + `") // it`:     `x := decode("` + masked + `") // it`,
+		"a\n" + wrap(std([]byte(found+found)), 64, "\n") + "\nend":           "a\n" + masked + "\nend",
+		"a\r\n" + wrap(std([]byte(found+found)), 76, "\r\n") + "\r\nend":     "a\r\n" + masked + "\r\nend",
+		"powershell -EncodedCommand " + std(utf16le(found)[2:]) + " -NoExit": "powershell -EncodedCommand " + masked + " -NoExit",
+		"v=" + std([]byte(std([]byte(found)))) + ";":                         "v=" + masked + ";",
+		"in " + base32std.StdEncoding.EncodeToString([]byte(found)) + ".":    "in " + masked + ".",
 		"at https://h.test/" + base64.RawURLEncoding.EncodeToString([]byte(ghp+"?")) + "/x": "at https://h.test/" + masked +
 			"/x",
 		"data " + std([]byte("mail bob.smith@example.com now")) + " end":                         "data [email hidden] end",
