@@ -277,7 +277,7 @@ func glyph(s []byte, final bool) (u read, n int) {
 	return u, 1
 }
 
-// special holds the bytes that glyph looks behind.
+// special holds the bytes that glyph looks after.
 var special = specials()
 
 func specials() (t [256]bool) {
