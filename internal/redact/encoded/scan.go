@@ -12,8 +12,8 @@ const (
 	// MaxWhole is the longest run, in bytes, that is opened as a whole. A longer one is opened in windows.
 	MaxWhole = 4096
 	// windowStep is the distance of windows; each reads windowMargin more bytes of the run before and after it.
-	windowStep   = 3072
-	windowMargin = 1024
+	windowStep   = 4096
+	windowMargin = 512
 	// MaxBehind is how far before Scanner.At a later span begins, at most.
 	MaxBehind = windowMargin
 	// maxWidth is the longest line of a run of several lines (RFC 2045 section 6.8 has 76 at most).

@@ -78,6 +78,9 @@ func (s *Search) Base64(run []byte) (over bool) {
 		if read {
 			skip |= 1 << shift
 		}
+		if s.OnlyText && isAllText(s.Scratch) {
+			return false // other places give nonsense
+		}
 		if len(run) > maxShifted {
 			break
 		}
@@ -131,6 +134,9 @@ func (s *Search) plainRun(run []byte, isHex bool) (over bool) {
 		over, read := s.ReadWhole(s.Scratch)
 		if over || !read && s.readStretches(s.Scratch, minReadable, false) {
 			return true
+		}
+		if s.OnlyText && isAllText(s.Scratch) {
+			return false // other places give nonsense
 		}
 	}
 	return false
