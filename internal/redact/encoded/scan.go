@@ -107,7 +107,9 @@ func (c *Scanner) openRun(s []byte, final bool, to []span.Span, open func([]byte
 }
 
 // openWindow opens the part of the run that is in [from, end).
-func (c *Scanner) openWindow(s []byte, from, end int, to []span.Span, open func([]byte) (rule.Rule, int, int)) []span.Span {
+func (c *Scanner) openWindow(
+	s []byte, from, end int, to []span.Span, open func([]byte) (rule.Rule, int, int),
+) []span.Span {
 	from = max(from, c.start)
 	code := s[from:end]
 	if c.width > 0 {
