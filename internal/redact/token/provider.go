@@ -166,7 +166,7 @@ func listNeutral() map[string]bool {
 	}
 	for _, w := range strings.Fields(`key keys apikey token tokens secret secrets auth access pat credential credentials password
 		passwd license licence apitoken accesstoken secretkey accesskey authtoken apisecret privatekey secrettoken private authorization
-		authentication crumb oauth bearer`) {
+		authentication crumb oauth bearer login`) {
 		m[w] = true
 	}
 	return m
