@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
@@ -37,6 +38,8 @@ func (x *Scanner) assign(i, w int, sep byte) int {
 		return x.putty(i)
 	case x.thinAddress(i):
 		return i + w
+	case start > 0 && x.S[start-1] == '/' && x.maskCommand(command.FindAtSwitch(x.S, i)):
+	case sep == ':' && x.maskAfterSentence(i+w):
 	}
 	return x.colonToken(i, w)
 }
@@ -248,7 +251,11 @@ func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 func (x *Scanner) credentials(v int) int {
 	for _, word := range [...]string{"bearer", "basic", "token", "digest"} {
 		if x.Fold(v, word) && x.Is(v+len(word), char.Blank) {
-			return x.End(v+len(word), 8, char.Blank)
+			next := x.End(v+len(word), 8, char.Blank)
+			if word == "token" && !fieldname.IsTelling(x.S[next:x.wordEnd(next)]) {
+				return v // "token has expired"
+			}
+			return next
 		}
 	}
 	return v

@@ -22,6 +22,9 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	if sep == ' ' {
 		return false
 	}
+	if last := value[len(value)-1]; (last == '[' || last == '(') && end < len(x.S) && char.IsQuote(x.S[end]) {
+		return true // os.environ["NAME"]
+	}
 	l := x.lineOf(name, end)
 	defer func() { x.Touch(l.Read) }()
 	s := line.ShapeOf(value, l.Tail)
@@ -119,7 +122,7 @@ func (x *Scanner) isScored(name, end int) bool {
 	return false
 }
 
-// isHumped reports whether a name has a capital behind a small letter.
+// isHumped reports whether a name has a capital after a small letter.
 func isHumped(name []byte) bool {
 	for i := 1; i < len(name) && char.Class[name[i]]&char.Ident != 0; i++ {
 		if isCapital(name[i]) && char.Class[name[i-1]]&char.Lower != 0 {

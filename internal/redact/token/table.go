@@ -5,11 +5,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
-// How to add a format that its first bytes tell: write a row in the list that
-// its text's last byte names, and its name in pinnedPrefixes; put a token of it
-// into tokenTexts and what only looks like one into notSecret; make the format,
-// with right and wrong lengths, in labelled_secrets_test.go; and bring the figures
-// of doc/redaction.md up to date, which TestDocumentHasTheFigures prints.
+// CONTRIBUTING.md has the steps for a new row, under "A token that redaction finds by its prefix".
 
 // underscored, dashed and dotted are the prefixes that end in "_", "-" and
 // ".", in the forms that their issuers document. What is not bound is found
