@@ -143,7 +143,8 @@ var parameters = [...]struct {
 	hash bool // a hash may be one
 }{
 	{"sig", true}, {"signature", true}, {"key", false}, {"code", false}, {"session", true}, {"sid", true}, {"sessionid", true},
-	{"jsessionid", true}, {"phpsessid", true}, {"ticket", false}, {"samlresponse", true}, {"assertion", true}, {"appid", true},
+	{"jsessionid", true}, {"phpsessid", true}, {"ticket", false}, {"samlresponse", true}, {"assertion", true},
+	{"appid", true},
 }
 
 var parameterGate = parameterGates()
