@@ -61,8 +61,9 @@ func TestKeysBehindANameWithoutASignAreFound(t *testing.T) {
 
 func TestOrdinaryValuesBehindProvidersStay(t *testing.T) {
 	for _, in := range []string{
-		"deepgram release " + hexKey,            // another word is between
-		"github: " + hexKey,                     // of common ones a word for a key tells
+		"deepgram release " + hexKey, // another word is between
+		"github: " + hexKey,          // of common ones a word for a key tells
+		"_postman_id: '" + hexKey + "'", "postman hash = " + hexKey,
 		"docker " + hexKey + hexKey,             // an image
 		"deepgram = '" + hexKey[:31] + "'",      // no size that a key has
 		"deepgram = '" + hexKey + "?x=1'",       // goes on
