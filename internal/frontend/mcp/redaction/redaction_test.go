@@ -23,7 +23,7 @@ func newSearch(t testing.TB, method string, r holdfast.Redaction) *Search {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(r, e, method)
+	return New(r, &Engine{Engine: e}, method)
 }
 
 // defaults is what `redact: {}` of a contract says.
@@ -168,7 +168,7 @@ func TestRequestRefusesWhatCannotBeTold(t *testing.T) {
 		}
 	}
 	for name, s := range map[string]*Search{"no engine": New(defaults, nil, mcp.MethodCallTool),
-		"no engine of ours": New(defaults, new(redact.Engine), mcp.MethodCallTool)} {
+		"no engine of ours": New(defaults, &Engine{Engine: new(redact.Engine)}, mcp.MethodCallTool)} {
 		if _, err := s.Request("arguments", []byte(`{}`)); err == nil || refusalOf(t,
 			err).Kind != holdfast.KindRedaction {
 			t.Errorf("%s: %v", name, err)
