@@ -45,8 +45,13 @@ type Shelf struct {
 	closed bool                     // guarded by mu
 }
 
-// NewShelf returns an empty shelf. log gets no text.
-func NewShelf(log *slog.Logger) *Shelf { return &Shelf{log: log} }
+// NewShelf returns an empty shelf. log, if not nil, gets no text.
+func NewShelf(log *slog.Logger) *Shelf {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Shelf{log: log}
+}
 
 // shared is a program that rows share.
 type shared struct {
