@@ -70,7 +70,7 @@ egress:
     a.example.com: {redact: {detector: {command: [find, names]}}}
     m.example.com: {type: llm, redact: {detector: {command: [find, names], timeout: 2s}}}
 boundaries:
-  - {boundary: mcp/fs/*, redact: {detector: {command: [other]}}}
+  - {boundary: mcp/fs/*, risk: LOW, redact: {detector: {command: [other]}}}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ boundaries:
 	}) {
 		t.Error("the contract has no detector")
 	}
-	const row, contract = "egress: {domains: {a.example.com: {", "boundaries: [{boundary: mcp/fs/*, redact: {"
+	const row, contract = "egress: {domains: {a.example.com: {", "boundaries: [{boundary: mcp/fs/*, risk: LOW, redact: {"
 	for text, want := range map[string]string{
 		row + "redact: {detector: {}}}}}":                                          `"command" is missing`,
 		row + "redact: {detector: {command: [a], env: [B]}}}}}":                    `unknown key "env"`,
