@@ -290,7 +290,7 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
 		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow" || c.Binary == "unsearched", Parts: domain.Parts(c.Binary),
 		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response),
-		Personal: domain.Redaction(c.Redact.Personal), Detector: c.Redact.Detector.text(), Roots: c.Roots,
+		Personal: domain.Redaction(c.Redact.Personal), Detector: c.Redact.Detector.specText(), Roots: c.Roots,
 		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At}
 	if m := c.Models; m != nil {
 		d.Models = domain.Models{Provider: m.Provider, MaxOutput: m.MaxOutput, Window: m.Window, ServerCalls: m.ServerCalls,

@@ -36,29 +36,29 @@ func (c *DetectorConfig) Start(log *slog.Logger) (*detector.Detector, error) {
 	return detector.Start(detector.Options{Command: c.Command, Timeout: time.Duration(c.Timeout), Log: log})
 }
 
-// spec returns the program as a row or a contract shares it with others.
-func (c *DetectorConfig) spec() detector.Spec {
+// makeSpec returns the program as a row or a contract shares it with others.
+func (c *DetectorConfig) makeSpec() detector.Spec {
 	return detector.Spec{Command: c.Command, Timeout: time.Duration(c.Timeout)}
 }
 
-// text returns the text of the spec, "" if c is nil.
-func (c *DetectorConfig) text() string {
+// specText returns the text of the spec, "" if c is nil.
+func (c *DetectorConfig) specText() string {
 	if c == nil {
 		return ""
 	}
-	return c.spec().Text()
+	return c.makeSpec().Text()
 }
 
 // ListDetectors returns the programs that search the traffic of rows and contracts.
 func (c *Config) ListDetectors() (list []detector.Spec) {
 	for _, name := range slices.Sorted(maps.Keys(c.Egress.Domains)) {
 		if d := c.Egress.Domains[name].Redact.Detector; d != nil {
-			list = append(list, d.spec())
+			list = append(list, d.makeSpec())
 		}
 	}
 	for _, b := range c.Boundaries {
 		if b.Redact != nil && b.Redact.Detector != nil {
-			list = append(list, b.Redact.Detector.spec())
+			list = append(list, b.Redact.Detector.makeSpec())
 		}
 	}
 	return list

@@ -106,7 +106,7 @@ func newDetectorRow(t *testing.T, mode string, row domain.Domain) (*world, func(
 	return newRow(t, row, use), texts
 }
 
-// Names and addresses are personal data: masked in bodies of every form and in queries, and the caller is told.
+// Names and addresses are personal data: masked in bodies of every form and in queries, and the caller learns of it.
 func TestDetectorMasksWhatLeaves(t *testing.T) {
 	w, texts := newDetectorRow(t, "good", domain.Domain{Request: domain.Mask})
 	for _, c := range []struct{ kind, body, seen string }{

@@ -102,7 +102,7 @@ func (s *Shelf) Set(specs []Spec) {
 	}
 	for key, p := range was {
 		if s.byName[key] != p {
-			p.close()
+			p.endProgram()
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (s *Shelf) Close() {
 	s.bySpec, s.byName, s.closed = nil, nil, true
 	s.mu.Unlock()
 	for _, p := range list {
-		p.close()
+		p.endProgram()
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *shared) getOrStart(now time.Time) (*Detector, error) {
 	return p.now, p.failed
 }
 
-func (p *shared) close() {
+func (p *shared) endProgram() {
 	p.mu.Lock()
 	d := p.now
 	p.now, p.closed = nil, true

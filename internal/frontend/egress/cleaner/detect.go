@@ -19,7 +19,7 @@ func (c Cleaner) HasDetector() bool { return c.finder != nil }
 func (p *Pool) detectBody(
 	c Cleaner, r Rules, contentType string, clean redact.Result,
 ) ([]byte, []redact.Finding, *holdfast.Error) {
-	more, err := p.detect(c, contentType, clean.Out)
+	more, err := p.searchForm(c, contentType, clean.Out)
 	if err != nil {
 		place := "the request's body"
 		if r.answers {
@@ -42,7 +42,7 @@ func (p *Pool) detectQuery(
 		return "", nil, failed
 	}
 	path, query, _ := strings.Cut(target, "?")
-	more, err := p.detect(c, formType, []byte(query))
+	more, err := p.searchForm(c, formType, []byte(query))
 	if err != nil {
 		return "", nil, r.refuseFailed("the URL's query", err)
 	}
@@ -56,8 +56,8 @@ func (p *Pool) detectQuery(
 	return path + "?" + string(more.Out), append(found, more.Findings...), nil
 }
 
-// detect has the row's detector search a body.
-func (p *Pool) detect(c Cleaner, contentType string, body []byte) (r redact.Result, err error) {
+// searchForm has the row's detector search a body.
+func (p *Pool) searchForm(c Cleaner, contentType string, body []byte) (r redact.Result, err error) {
 	err = p.RunSearch(c.finder, len(body), func() (err error) {
 		r, err = detector.SearchBody(context.Background(), c.e, c.finder, contentType, body)
 		return err

@@ -142,7 +142,7 @@ func (s *Search) applyPolicy(doc []byte, p policy, place string) ([]byte, report
 	}
 	r, err := s.engine.BodyOf(class, "application/json", doc)
 	if err == nil {
-		r, err = s.detect(p, r)
+		r, err = s.searchNames(p, r)
 	}
 	if err != nil {
 		return nil, report{}, newFailure(place, err)
@@ -168,9 +168,9 @@ func (s *Search) applyPolicy(doc []byte, p policy, place string) ([]byte, report
 	return r.Out, all, nil
 }
 
-// detect has the detector of the contract search a document that the engine has searched, with r as the result. Where the
+// searchNames has the detector of the contract search a document that the engine has searched, with r as the result. Where the
 // policy refuses what the engine found, it is not asked.
-func (s *Search) detect(p policy, r redact.Result) (redact.Result, error) {
+func (s *Search) searchNames(p policy, r redact.Result) (redact.Result, error) {
 	finder := s.engine.findDetector(s.rules.Detector)
 	if finder == nil || p.personal == pass || slices.ContainsFunc(r.Findings, p.isRefused) {
 		return r, nil
