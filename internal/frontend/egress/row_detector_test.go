@@ -81,7 +81,8 @@ func runDetector(mode, record string) {
 	}
 }
 
-// useDetector returns the spec of a detector in a mode, what makes a proxy use it, and what reads the texts that it got.
+// useDetector returns the spec of a detector in a mode, a change that makes a proxy use it, and a function that reads
+// the texts that it got.
 func useDetector(t *testing.T, mode string) (spec string, use func(*Config), texts func() string) {
 	t.Helper()
 	record := filepath.Join(t.TempDir(), "texts")
@@ -272,7 +273,8 @@ func TestDetectedNamesAreRestored(t *testing.T) {
 		return rows
 	}})
 	client := w.client()
-	form := regexp.MustCompile(`Visit (\p{Lu}\S+ \p{Lu}\S+-\p{Lu}\p{Ll}+) at (\d\d \p{Lu}\p{Ll}+ \p{Ll}+ \p{Lu}\p{Ll}+, \p{Lu}\p{Ll}+), key (\S+?)\.`)
+	form := regexp.MustCompile(`Visit (\p{Lu}\S+ \p{Lu}\S+-\p{Lu}\p{Ll}+) at ` +
+		`(\d\d \p{Lu}\p{Ll}+ \p{Ll}+ \p{Lu}\p{Ll}+, \p{Lu}\p{Ll}+), key (\S+?)\.`)
 	material := "Visit " + ownName + " at " + ownAddress + ", key " + ownToken + "."
 	first := map[string]string{}
 	for name, s := range listSpoken() {

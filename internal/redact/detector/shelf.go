@@ -147,7 +147,8 @@ func (s *Shelf) Health() (list []string) {
 	return list
 }
 
-// FinderOf returns the finder of a spec's text, nil for no text. It may be called on nil. One that Set does not know fails each search.
+// FinderOf returns the finder of a spec's text, nil for no text. It may be called on nil. One that Set
+// does not know fails each search.
 func (s *Shelf) FinderOf(spec string) Finder {
 	if spec == "" {
 		return nil

@@ -168,8 +168,8 @@ func (s *Search) applyPolicy(doc []byte, p policy, place string) ([]byte, report
 	return r.Out, all, nil
 }
 
-// searchNames has the detector of the contract search a document that the engine has searched, with r as the result. Where the
-// policy refuses what the engine found, it is not asked.
+// searchNames has the detector of the contract search a document that the engine has searched, with r as the result. It
+// does not where the policy refuses what the engine found.
 func (s *Search) searchNames(p policy, r redact.Result) (redact.Result, error) {
 	finder := s.engine.findDetector(s.rules.Detector)
 	if finder == nil || p.personal == pass || slices.ContainsFunc(r.Findings, p.isRefused) {
@@ -182,8 +182,8 @@ func (s *Search) searchNames(p policy, r redact.Result) (redact.Result, error) {
 	return redact.Result{Out: more.Out, Findings: mergeFindings(r, more)}, nil
 }
 
-// mergeFindings returns the findings of a document and of its masked form. Those of the second are of the whole document
-// if the first has some, since masks moved them.
+// mergeFindings returns the findings of a document and of its masked form. Those of the second are of the whole
+// document if the first has some, since masks moved them.
 func mergeFindings(first, second redact.Result) []redact.Finding {
 	if len(first.Findings) > 0 {
 		for i := range second.Findings {

@@ -166,8 +166,8 @@ func (w *replacing) searchTexts(engine *redact.Engine) error {
 	return nil
 }
 
-// detectTexts has the finder search the texts, and replaces what it finds. A finding that overlaps a placeholder is left
-// out.
+// detectTexts has the finder search the texts, and replaces what it finds. A finding that overlaps a placeholder is
+// left out.
 func (w *replacing) detectTexts() error {
 	if w.finder == nil {
 		return nil
