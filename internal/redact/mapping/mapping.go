@@ -303,6 +303,23 @@ func (r *Request) IsPlaceholder(text []byte) bool {
 	return r.s.byPlaceholder[string(text)] != nil || isArmour(text) && r.s.isKnownArmour(text)
 }
 
+// FindPlaceholders returns where the placeholders of the session are in a text, in order and apart.
+func (r *Request) FindPlaceholders(text []byte) (found []redact.Finding) {
+	r.s.mu.Lock()
+	index := r.s.takeSnapshot().findIndex(false)
+	r.s.mu.Unlock()
+	for i := index.findHead(text, 0); i < len(text); i = index.findHead(text, i) {
+		f := index.findAt(text, i)
+		if f == nil {
+			i++
+			continue
+		}
+		found = append(found, redact.Finding{Offset: i, Length: len(f.find)})
+		i += len(f.find)
+	}
+	return found
+}
+
 // Count notes what a text's redaction found.
 func (r *Request) Count(list []redact.Finding) {
 	for _, f := range list {
