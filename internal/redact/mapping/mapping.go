@@ -35,6 +35,7 @@ type Session struct {
 	again         []*redact.Engine  // guarded by mu; find those values
 	againOf       int               // guarded by mu; what sought was when again was made, -1 for never
 
+	requests  int             // guarded by mu; how many began
 	real      map[string]bool // guarded by mu; placeholders that are real text
 	ended     []string        // guarded by mu; placeholders that mean nothing any more, as the keeper must know
 	loaded    bool            // guarded by mu; entries were loaded since the last Begin
@@ -49,6 +50,7 @@ type entry struct {
 	kept                     int // how much of the placeholder's beginning is the value's own
 	oneWay                   bool
 	restored                 bool // an answer had it
+	used                     int  // the last request that had it
 
 	forms *entryForms
 
@@ -63,6 +65,8 @@ type Request struct {
 	seen  *windows // of texts; nil until it is needed
 	owned func([]byte) bool
 	now   time.Time
+	id    int  // of the session's requests
+	lost  bool // a value that it has was forgotten for another one
 	// Kinds counts what was found, by the kind of rule: "email", "card", "secret" and so on.
 	Kinds map[string]int
 	// Replaced is the number of values that were replaced.
@@ -89,7 +93,8 @@ func (s *Session) Begin(texts [][]byte, owned func([]byte) bool) *Request {
 			s.noteEnded(e)
 		}
 	}
-	return &Request{s: s, texts: texts, owned: owned, now: s.group.all.now(), Kinds: map[string]int{}}
+	s.requests++
+	return &Request{s: s, texts: texts, owned: owned, now: s.group.all.now(), id: s.requests, Kinds: map[string]int{}}
 }
 
 // maxReal bounds how many placeholders that are real text are known.
@@ -137,6 +142,7 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 	}
 	oneWay := isOneWay(rule) || len(text) > maxValue || r.owned != nil && r.owned(text)
 	if e := s.byValue[string(text)]; e != nil {
+		e.used = r.id
 		if oneWay && !e.oneWay {
 			e.oneWay = true
 			s.noteEnded(e)
@@ -147,31 +153,34 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 		}
 		return []byte(e.placeholder)
 	}
-	e := &entry{rule: rule, value: string(text), oneWay: oneWay}
+	e := &entry{rule: rule, value: string(text), oneWay: oneWay, used: r.id}
 	for n := byte(0); ; n++ {
 		e.placeholder, e.kept = derivePlaceholder(s.key, rule, text, n)
 		if n == 255 || s.byPlaceholder[e.placeholder] == nil && !s.real[e.placeholder] && !r.isReal(e.placeholder) {
 			break
 		}
 	}
-	s.addEntry(e)
+	r.lost = s.addEntry(e) >= r.id || r.lost
 	if !oneWay {
 		s.noteUnsaved(e)
 	}
 	return []byte(e.placeholder)
 }
 
-// addEntry adds a value, and forgets the oldest ones if there are too many. mu must be held.
-func (s *Session) addEntry(e *entry) {
+// addEntry adds a value, and forgets the oldest ones if there are too many. It returns the last request that had one
+// of these. mu must be held.
+func (s *Session) addEntry(e *entry) (lost int) {
 	s.byValue[e.value], s.byPlaceholder[e.placeholder] = e, e
 	s.order, e.forms = append(s.order, e), &entryForms{}
 	if s.bytes += len(e.value); e.isSought() {
 		s.sought++
 	}
 	for len(s.order) > maxEntries || s.bytes > maxBytes {
+		lost = max(lost, s.order[0].used)
 		s.forgetEntry(s.order[0])
 	}
 	s.dropSnapshot()
+	return lost
 }
 
 // schemeOf returns the length of the name of a scheme, and the blank behind it, that text begins with.
@@ -219,6 +228,10 @@ func (r *Request) isReal(placeholder string) bool {
 // Snapshot returns the placeholders by which the answer to the request is restored. It is called when all of the
 // request is replaced.
 func (r *Request) Snapshot() *Snapshot { return r.s.Snapshot() }
+
+// HasLost reports whether the request has more values than a session may: the placeholders of the first ones could
+// not be restored.
+func (r *Request) HasLost() bool { return r.lost }
 
 // IsPlaceholder reports whether text is a placeholder of the session.
 func (r *Request) IsPlaceholder(text []byte) bool {

@@ -42,8 +42,8 @@ type Request struct {
 // Replace puts placeholders of a session in place of what e finds in the texts of a request's body. Nothing but
 // texts is changed, except that a registered secret is replaced at every place. The body is not changed.
 //
-// Errors are *holdfast.Error: those of modeltext.ListTexts, and KindRedaction for secrets in parts that must not be
-// changed, with their place.
+// Errors are *holdfast.Error: those of modeltext.ListTexts, and KindDomainBlocked for secrets in parts that must not
+// be changed, with their place. Any other error is that of an engine that failed.
 func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byte, binaries Binaries) (*Request,
 	error) {
 	texts, err := modeltext.ListTexts(d, body)
@@ -126,6 +126,10 @@ func (w *replacing) replaceAll() error {
 	if err := w.checkFixed(); err != nil {
 		return err
 	}
+	if w.request.HasLost() {
+		return &holdfast.Error{Kind: holdfast.KindPayloadTooLarge,
+			Why: "the request has more secrets and personal data than placeholders can be kept for", Hint: "send less at a time"}
+	}
 	w.spliceTexts()
 	return w.hideRegistered()
 }
@@ -194,7 +198,7 @@ func (w *replacing) findIn(value []byte) (rules []string) {
 }
 
 func refusedAt(path, why, hint string) error {
-	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/place",
+	return &holdfast.Error{Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "redact/place",
 		Why: strings.TrimPrefix(path+": "+why, ": "), Hint: hint}
 }
 
