@@ -26,7 +26,8 @@ func measureDense(b *measure.Run) ([]measure.Figure, error) {
 	seen := 0
 	for _, t := range sample.Dense(1 << 20) {
 		found := len(e.Text(t.Text).Findings)
-		if lines := bytes.Count(t.Text, []byte("\n")); found < lines*9/10 && t.Name != "private keys" && t.Name != "all of them" {
+		lines := bytes.Count(t.Text, []byte("\n"))
+		if found < lines*9/10 && t.Name != "private keys" && t.Name != "all of them" {
 			return nil, fmt.Errorf("%s: %d findings in %d lines", t.Name, found, lines)
 		}
 		p := race(len(t.Text), b.Span(300*time.Millisecond), func() { seen += len(e.Text(t.Text).Findings) },
@@ -34,7 +35,8 @@ func measureDense(b *measure.Run) ([]measure.Figure, error) {
 		all = append(all, slowness{t.Name, p.rate(0), p.rate(1)})
 	}
 	runtime.KeepAlive(seen)
-	return []measure.Figure{worst(fmt.Sprintf("the slowest of %d texts of 1 MB dense with findings", len(all)), all, 20)}, nil
+	name := fmt.Sprintf("the slowest of %d texts of 1 MB dense with findings", len(all))
+	return []measure.Figure{worst(name, all, 20)}, nil
 }
 
 // measurePlaceholders measures placeholders and their restoring next to masking of the same bodies.
@@ -47,7 +49,8 @@ func measurePlaceholders(b *measure.Run) ([]measure.Figure, error) {
 	dense := texts[len(texts)-1].Text
 	clean := sample.Code(1, 64<<10)
 	var out []measure.Figure
-	for _, t := range []sample.Text{{Name: "clean", Text: clean}, {Name: "a finding in each 2 KB", Text: addLines(clean, dense, 2<<10)},
+	for _, t := range []sample.Text{{Name: "clean", Text: clean},
+		{Name: "a finding in each 2 KB", Text: addLines(clean, dense, 2<<10)},
 		{Name: "dense with findings", Text: dense}} {
 		figures, err := comparePlaceholders(b, e, t)
 		if err != nil {
@@ -74,7 +77,8 @@ func addLines(text, lines []byte, distance int) []byte {
 // comparePlaceholders measures a request with one text, sent for the first time and sent again, and an answer that
 // repeats what the model got.
 func comparePlaceholders(b *measure.Run, e *redact.Engine, t sample.Text) ([]measure.Figure, error) {
-	request, err := json.Marshal(map[string]any{"model": "m", "messages": []any{map[string]any{"role": "user", "content": string(t.Text)}}})
+	request, err := json.Marshal(map[string]any{"model": "m",
+		"messages": []any{map[string]any{"role": "user", "content": string(t.Text)}}})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +93,8 @@ func comparePlaceholders(b *measure.Run, e *redact.Engine, t sample.Text) ([]mea
 	if err := json.Unmarshal(sentFirst.Body, &sent); err != nil {
 		return nil, err
 	}
-	answer, err := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": sent.Messages[0].Content}}}})
+	answer, err := json.Marshal(map[string]any{"choices": []any{map[string]any{
+		"message": map[string]any{"role": "assistant", "content": sent.Messages[0].Content}}}})
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +111,13 @@ func comparePlaceholders(b *measure.Run, e *redact.Engine, t sample.Text) ([]mea
 			failed = first(failed, err)
 		}
 	}
-	p := race(len(request), b.Span(2*time.Second), mask(request), replace(newSession), replace(func() *mapping.Session { return known }))
-	q := race(len(answer), b.Span(time.Second), mask(answer), func() { substitute.Restore(sentFirst.Placeholders, dialect.Chat, answer) })
-	figure := func(what string, rate, beside float64) measure.Figure {
-		f := measure.Figure{Name: what + ", 64 KB, " + t.Name, Measured: beside / rate, Unit: "x the time", Target: "<= 1.2 x masking"}
-		f.Beside, f.BesideIs = beside, "MB/s masked"
+	p := race(len(request), b.Span(2*time.Second), mask(request), replace(newSession),
+		replace(func() *mapping.Session { return known }))
+	q := race(len(answer), b.Span(time.Second), mask(answer),
+		func() { substitute.Restore(sentFirst.Placeholders, dialect.Chat, answer) })
+	figure := func(what string, rate, masking float64) measure.Figure {
+		f := measure.Figure{Name: what + ", 64 KB, " + t.Name, Measured: masking / rate, Unit: "x the time",
+			Target: "<= 1.2 x masking", Beside: masking, BesideIs: "MB/s masked"}
 		f.Met, f.Ratio = f.Measured <= 1.2, f.Measured
 		return f
 	}

@@ -46,7 +46,7 @@ const minKey = 16
 type Engine struct {
 	text   *engine.Engine
 	bodies *format.Reader
-	// secrets and personal are bodies that find one kind. Nil in what WithReplace and Registered return.
+	// secrets and personal are bodies that find one class. Nil in what WithReplace and Registered return.
 	secrets, personal *format.Reader
 }
 
@@ -67,11 +67,11 @@ func New(o Options) (*Engine, error) {
 	text := engine.New(lit, mask.Style{Masks: o.Masks, Key: o.Key})
 	text.OnlyRegistered = o.OnlyRegistered
 	if o.PassPersonal {
-		text.Kinds = rule.OnlySecrets
+		text.Class = rule.OnlySecrets
 	}
-	e := &Engine{text: text, bodies: format.New(text)}
+	e := &Engine{text: text.WithOpening(), bodies: format.New(text)}
 	// They share no familiar names: what a name marks as a secret stays as it is in the other.
-	e.secrets, e.personal = format.New(text.WithKinds(rule.OnlySecrets)), format.New(text.WithKinds(rule.OnlyPersonal))
+	e.secrets, e.personal = format.New(text.WithClass(rule.OnlySecrets)), format.New(text.WithClass(rule.OnlyPersonal))
 	return e, nil
 }
 
@@ -85,9 +85,9 @@ func (e *Engine) Registered() *Engine {
 	if e == nil || e.text == nil {
 		return nil
 	}
-	text := e.text.WithReplace(e.text.Replacement)
+	text := e.bodies.WithReplace(e.text.Replacement)
 	text.OnlyRegistered = true
-	return &Engine{text: text, bodies: format.New(text)}
+	return &Engine{text: text.WithOpening(), bodies: format.New(text)}
 }
 
 // WithReplace returns an engine that finds what e finds, and writes what replace returns in place of it:
@@ -97,8 +97,8 @@ func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Eng
 	if e == nil || e.text == nil {
 		return nil
 	}
-	text := e.text.WithReplace(replace)
-	return &Engine{text: text, bodies: e.bodies.WithEngine(text)}
+	text := e.bodies.WithReplace(replace)
+	return &Engine{text: text.WithOpening(), bodies: e.bodies.WithEngine(text)}
 }
 
 // Trouble says why what the engine knows of Literals could reach a disk, or

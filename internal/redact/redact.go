@@ -75,13 +75,13 @@ func (e *Engine) Body(contentType string, body []byte) (Result, error) {
 	return e.reader().Body(contentType, body)
 }
 
-// BodyOf redacts as Body does, but finds only those kinds: of secrets and personal data one kind stays as it
+// BodyOf redacts as Body does, but finds only that class: of secrets and personal data one class stays as it
 // is. Within a text, personal data in a secret is part of the secret. The engine must be one that New made.
-func (e *Engine) BodyOf(kinds Kinds, contentType string, body []byte) (Result, error) {
+func (e *Engine) BodyOf(class Class, contentType string, body []byte) (Result, error) {
 	r := e.reader()
 	switch {
-	case e == nil || kinds == AllKinds:
-	case kinds == OnlySecrets:
+	case e == nil || class == AnyClass:
+	case class == OnlySecrets:
 		r = e.secrets
 	default:
 		r = e.personal

@@ -4,9 +4,11 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
 // assign judges the ":" or "=" of w bytes at i: a name before it that says
@@ -36,6 +38,8 @@ func (x *Scanner) assign(i, w int, sep byte) int {
 		return x.putty(i)
 	case x.thinAddress(i):
 		return i + w
+	case start > 0 && x.S[start-1] == '/' && x.maskCommand(command.FindAtSwitch(x.S, i)):
+	case sep == ':' && x.maskAfterSentence(i+w):
 	}
 	return x.colonToken(i, w)
 }
@@ -247,7 +251,11 @@ func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 func (x *Scanner) credentials(v int) int {
 	for _, word := range [...]string{"bearer", "basic", "token", "digest"} {
 		if x.Fold(v, word) && x.Is(v+len(word), char.Blank) {
-			return x.End(v+len(word), 8, char.Blank)
+			next := x.End(v+len(word), 8, char.Blank)
+			if word == "token" && !fieldname.IsTelling(x.S[next:x.wordEnd(next)]) {
+				return v // "token has expired"
+			}
+			return next
 		}
 	}
 	return v
@@ -315,7 +323,10 @@ const cdata = "<![CDATA["
 // scheme's ":" at colon. It looks at 256 bytes; a password with a raw "/" is
 // seen where what stands before it cannot be a port.
 func (x *Scanner) userinfo(i, sign int) int {
-	if x.hook(i) {
+	if start, end, r, ok := token.Hook(&x.Cursor, i); ok {
+		if end > start {
+			x.mask(start, end, r)
+		}
 		return i
 	}
 	at, colon, stop := -1, -1, min(len(x.S), i+256)

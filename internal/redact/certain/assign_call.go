@@ -4,9 +4,11 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
 // isAssigned reports whether the string v may be a secret that code assigns: no label, no
@@ -71,6 +73,38 @@ func isOneOf(w []byte, list []string) bool {
 	return false
 }
 
+// accounts are the ends of names of functions that take a user and a password.
+var accounts = [...]string{
+	"passwordauthentication", "passwordcredentials", "passwordcredential", "networkcredential", "basicauth",
+	"basic_auth", "basicauthentication", "digestauth", "auth", "login", "passwordtoken",
+}
+
+// maskSecond masks the second of the strings that a function takes whose name [start, end) says that it takes a user
+// and a password: NetworkCredential("kim", "x"), auth=("kim", "x").
+func (x *Scanner) maskSecond(start, end int) {
+	open := end
+	if start == end {
+		end = x.back(end, max(0, end-maxTail), char.Blank, "=")
+		start = x.back(end, max(0, end-maxTail), char.Ident, "")
+	}
+	name := x.S[start:end]
+	known := false
+	for _, account := range accounts {
+		known = known || char.HasFoldSuffix(name, account)
+	}
+	if !known {
+		return
+	}
+	first, e, after := x.stringAt(open + 1)
+	if after == 0 || !x.Has(after, ",") || e == first {
+		return
+	}
+	b, e, after := x.stringAt(x.End(after+1, maxTail, char.Space))
+	if after > 0 && b >= x.low && x.S[b] != '/' && isAssigned(x.S[b:e], fieldname.Password, true) {
+		x.mask(b, e, rule.Assignment)
+	}
+}
+
 // maskArgument masks a secret among the arguments of the call whose "(" is at i: set("api_key",
 // "x"), setPassword("x"), getenv("SECRET") or "x".
 func (x *Scanner) maskArgument(i int) int {
@@ -86,6 +120,8 @@ func (x *Scanner) maskArgument(i int) int {
 		b, e, after := x.stringAt(i + 1)
 		if after > 0 && isAssigned(x.S[b:e], k, !x.isSetter(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
 			x.mask(b, e, ruleOf(k, false))
+		} else {
+			x.maskSecond(start, i)
 		}
 		return i + 1
 	}
@@ -100,11 +136,21 @@ func (x *Scanner) maskArgument(i int) int {
 	}
 	after := e + 1
 	k := fieldname.OfName(x.S[b:e])
+	v := x.End(after, 1, 0)
+	if x.Has(after, ",") {
+		v = x.End(after+1, maxTail, char.Space)
+	}
+	if v > after { // set("section", "password", "x")
+		if b, e, end := x.stringAt(v); end > 0 && x.Has(end, ",") && fieldname.OfName(x.S[b:e]).IsSecret() {
+			k, after = fieldname.OfName(x.S[b:e]), end
+			v = x.End(end+1, maxTail, char.Space)
+		}
+	}
 	if !k.IsSecret() {
+		x.maskSecond(start, i)
 		return i + 1
 	}
 	if x.Has(after, ",") {
-		v := x.End(after+1, maxTail, char.Space)
 		if b, e, end := x.stringAt(v); end > 0 && v >= x.low {
 			last := x.S[x.back(i, start, char.Alnum, ""):i]
 			if isAssigned(x.S[b:e], k, k == fieldname.Line || k == fieldname.Cookie || !isOneOf(last, callee[:])) {
@@ -183,6 +229,9 @@ func (x *Scanner) maskBehindOperator(i int) int {
 		return i + 1
 	}
 	if op == '|' && (i == 0 || x.S[i-1] != '|') {
+		if x.maskCommand(command.FindBeforePipe(x.S, i)) {
+			return i + 1
+		}
 		return x.maskTableCell(i)
 	}
 	return i + 1

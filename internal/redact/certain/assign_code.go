@@ -22,6 +22,9 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	if sep == ' ' {
 		return false
 	}
+	if last := value[len(value)-1]; (last == '[' || last == '(') && end < len(x.S) && char.IsQuote(x.S[end]) {
+		return true // os.environ["NAME"]
+	}
 	l := x.lineOf(name, end)
 	defer func() { x.Touch(l.Read) }()
 	s := line.ShapeOf(value, l.Tail)

@@ -131,7 +131,7 @@ func (x *Scanner) number(i int, g []cursor.Group) int {
 
 // ssn returns the end of a United States social security or taxpayer number,
 // or 0. In the form 123-45-6789 it stands alone; written with blanks or
-// without separators it needs a word for it within 32 bytes before, because
+// without separators it needs a word for it within reachNear bytes before, because
 // any nine digits might be one.
 func (x *Scanner) ssn(g []cursor.Group) int {
 	var d [9]byte
@@ -158,7 +158,7 @@ func (x *Scanner) ssn(g []cursor.Group) int {
 }
 
 // phone judges a number without "+": North American and British forms stand
-// alone, all others need a word for it within 32 bytes before: in mute text
+// alone, all others need a word for it within reachNear bytes before: in mute text
 // there is none.
 func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 	at := g[0].At

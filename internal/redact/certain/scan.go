@@ -6,13 +6,13 @@
 // Every detector decides within MaxBehind bytes before its trigger and MaxAhead after
 // it; a span may continue over a run of one class, to its line's end, a closing quote or
 // an armour's end. Words for a number are looked for in 40 bytes before it (reachNear), a
-// flag's command in 128 (reachCommand), the rest of a connection string in 160 and six
+// flag's command in 128 (command.Reach), the rest of a connection string in 160 and six
 // settings (reachSettings), a .netrc's machine in 200 (reachMachine), the name of a pair in
 // 200 on both sides (reachPair), a type before "=" in 64 (reachType), the verb of a sentence
 // in 60 (reachSentence); package line reads 200 bytes before a name and after its value. A
 // block of YAML is read 4096 bytes far (maxBlock), the rows below a table's head 2048
 // (maxTable), a webhook's path and a hash in the PHC form 512, an authority 256, what
-// follows a token's prefix 128 (maxFollow). A mask begins in the word of its trigger or
+// follows a token's prefix 128 (token.MaxFollow). A mask begins in the word of its trigger or
 // after it, except after the words that Leads knows.
 package certain
 

@@ -134,6 +134,22 @@ func OfName(name []byte) Kind {
 	return best
 }
 
+// HasName reports whether one of the words of a sentence, or two of them, names a password or another secret.
+func HasName(sentence []byte) bool {
+	var last []byte
+	for w := range bytes.FieldsSeq(sentence) {
+		w = bytes.Trim(w, "*_`'\",.")
+		if k := OfName(w); k == Password || k == Secret {
+			return true
+		}
+		if last != nil && len(w) > 1 && MayEndPair(w) && OfPair(last, w).IsSecret() {
+			return true
+		}
+		last = w
+	}
+	return false
+}
+
 // nextWord returns the word of name that begins at i or after it, and its end, or
 // nil. A word ends at a sign or where a capital follows a small letter.
 func nextWord(name []byte, i int) (w []byte, end int) {

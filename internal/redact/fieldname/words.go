@@ -46,7 +46,7 @@ var words = [...]word{
 	{"mnemonic", atEnd, Line}, {"seedphrase", atEnd, Line},
 	{"authorization", atEnd, Line}, {"cookie", atEnd, Cookie}, {"cookies", atEnd, Cookie},
 	{"token", atEnd, Secret}, {"bearer", atEnd, Secret}, {"connectionstring", atEnd, Secret},
-	{"auth", alone, Likely}, {"pass", alone, Weak}, {"pass", atEnd, Password},
+	{"auth", alone, Likely}, {"auth", atEnd, Key}, {"psk", atEnd, Likely}, {"pass", alone, Weak}, {"pass", atEnd, Password},
 	{"ssn", anywhere, Number}, {"phone", atEnd, Number}, {"telephone", atEnd, Number}, {"mobile", atEnd, Number},
 	{"fax", atEnd, Number}, {"iban", atEnd, Number}, {"msisdn", atEnd, Number}, {"itin", atEnd, Number},
 	{"phonenumber", anywhere, Number}, {"mobilenumber", anywhere, Number}, {"socialsecuritynumber", anywhere, Number},
@@ -124,7 +124,7 @@ var qualifiers = [...]string{
 	"prod", "production", "dev", "development", "staging", "stage", "test", "testing", "live", "sandbox", "local",
 	"qa", "uat", "old", "new",
 	"backup", "default", "primary", "secondary", "value", "string", "text", "b64", "base64", "hex", "raw",
-	"plain", "v1", "v2", "v3", "eu", "us",
+	"plain", "v1", "v2", "v3", "eu", "us", "confirm", "confirmation",
 }
 
 // pair is a word that has its meaning behind one of others.

@@ -7,7 +7,7 @@ import (
 )
 
 // Dense returns texts of size bytes each with a finding on nearly every line, one text for each form. The values are
-// made from a seed and belong to nobody.
+// made from a seed and belong to no one.
 func Dense(size int) []Text {
 	w := newWriter(0xde45e)
 	const (
@@ -22,21 +22,26 @@ func Dense(size int) []Text {
 		line func() string
 	}{
 		{"addresses", func() string { return name() + "." + name() + "@" + name() + ".com" }},
-		{"cards", func() string { return "card " + w.card() }},
-		{"phones", func() string { return fmt.Sprintf("call +1 %d %d %s", 200+w.r.IntN(700), 200+w.r.IntN(700), w.of(digits, 4)) }},
+		{"cards", func() string { return "card " + w.makeCard() }},
+		{"phones", func() string {
+			return fmt.Sprintf("call +1 %d %d %s", 200+w.r.IntN(700), 200+w.r.IntN(700), w.of(digits, 4))
+		}},
 		{"social security numbers", func() string {
 			return fmt.Sprintf("ssn %03d-%02d-%04d", 100+w.r.IntN(500), 10+w.r.IntN(80), 1000+w.r.IntN(8000))
 		}},
 		{"tokens by prefix", func() string { return "ghp" + "_" + w.of(base58, 36) }},
 		{"JSON Web Tokens", func() string {
-			return "eyJhbGciOiJIUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+w.uuid()+`"}`)) + "." + w.of(base58, 43)
+			claims := base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"` + w.uuid() + `"}`))
+			return "eyJhbGciOiJIUzI1NiJ9." + claims + "." + w.of(base58, 43)
 		}},
 		{"settings", func() string { return strings.ToUpper(name()) + "_PASSWORD=" + password() }},
 		{"JSON members", func() string { return `{"user":"` + name() + `","password":"` + password() + `"}` }},
 		{"source code", func() string { return `	password := "` + password() + `"` }},
 		{"YAML", func() string { return "  api_key: " + w.of(base58, 32) }},
 		{"URLs", func() string { return "https://" + name() + ":" + password()[:7] + "@" + name() + ".com/" + name() }},
-		{"connection strings", func() string { return "postgres://" + name() + ":" + w.of(base58, 12) + "@" + name() + ":5432/" + name() }},
+		{"connection strings", func() string {
+			return "postgres://" + name() + ":" + w.of(base58, 12) + "@" + name() + ":5432/" + name()
+		}},
 		{"bearer headers", func() string { return "Authorization: Bearer " + w.of(base58, 40) }},
 		{"sentences", func() string { return "The password is " + password() + "." }},
 		{"private keys", func() string {
@@ -64,7 +69,7 @@ func Dense(size int) []Text {
 }
 
 // card returns 16 digits of an issuer in groups, with a right check digit.
-func (w *writer) card() string {
+func (w *writer) makeCard() string {
 	d := []byte("4" + w.of("0123456789", 14))
 	sum := 0
 	for i, c := range d {

@@ -107,7 +107,7 @@ func (l *lane) collect(list []span.Span) {
 // note keeps what was found in offsets of the stream.
 func (l *lane) note(list []span.Span) {
 	for _, sp := range list {
-		if !l.e.Kinds.Has(sp.Rule) {
+		if !l.e.Class.Has(sp.Rule) {
 			continue
 		}
 		sp.Start += l.base

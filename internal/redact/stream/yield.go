@@ -93,7 +93,7 @@ func (t *stage) yield() []byte {
 // a literal or what was found so far reaches into.
 func (t *stage) plain() bool {
 	l := &t.raw
-	if len(l.out) > 0 || l.x.IsOpen() || len(l.s)-l.lit > maxYieldedLiteral {
+	if len(l.out) > 0 || len(t.runs.out) > 0 || l.x.IsOpen() || len(l.s)-l.lit > maxYieldedLiteral {
 		return false
 	}
 	from := min(t.sent-l.base, l.at)

@@ -180,8 +180,10 @@ func (p *parser) member(name string) error {
 		return p.chatMember(name)
 	case Completions:
 		return p.completionsMember(name)
+	case Embeddings:
+		return p.embeddingsMember(name)
 	}
-	return p.embeddingsMember(name)
+	return bad("cannot read a request of the dialect "+p.r.Dialect.String(), "add its members to parser.member")
 }
 
 func (p *parser) finish() error {
