@@ -22,25 +22,19 @@ func (x *exchange) cleanMapped(header http.Header) (http.Header, *holdfast.Error
 		return nil, failed
 	}
 	for _, s := range searches {
-		if header, failed = x.cleanBy(s.engine, s.rules, header); failed != nil {
+		if header, failed = x.cleanBy(s.Engine, s.Rules, header); failed != nil {
 			return nil, failed
 		}
 	}
 	return header, nil
 }
 
-// mappedSearch is a search for values of the agent's session, and what happens to those that are found.
-type mappedSearch struct {
-	engine *redact.Engine
-	rules  cleaner.Rules
-}
-
 // listMapped returns the searches for values of a session.
-type listMapped func(ctx context.Context) ([]mappedSearch, *holdfast.Error)
+type listMapped func(ctx context.Context) ([]cleaner.Search, *holdfast.Error)
 
 // openMapped returns what lists the searches for the values that the agent's session has at a time.
 func (x *exchange) openMapped(ctx context.Context) listMapped {
-	none := func(context.Context) ([]mappedSearch, *holdfast.Error) { return nil, nil }
+	none := func(context.Context) ([]cleaner.Search, *holdfast.Error) { return nil, nil }
 	if x.domain.Request == domain.Placeholder || x.domain.Request == domain.Off {
 		return none
 	}
@@ -49,7 +43,7 @@ func (x *exchange) openMapped(ctx context.Context) listMapped {
 		return none // the kernel refuses the request
 	}
 	owner := mapping.Owner{Tenant: who.Tenant, Agent: who.Agent, Session: who.Session}
-	return func(ctx context.Context) ([]mappedSearch, *holdfast.Error) {
+	return func(ctx context.Context) ([]cleaner.Search, *holdfast.Error) {
 		return x.p.listMapped(ctx, x.domain, owner)
 	}
 }
@@ -57,21 +51,12 @@ func (x *exchange) openMapped(ctx context.Context) listMapped {
 // listMapped returns the searches for the values of a session, as the row says.
 func (p *Proxy) listMapped(
 	ctx context.Context, d *domain.Domain, owner mapping.Owner,
-) (list []mappedSearch, _ *holdfast.Error) {
+) ([]cleaner.Search, *holdfast.Error) {
 	values, err := p.mappings.FindElsewhere(ctx, owner)
 	if err != nil {
 		return nil, cleaner.AsRedactionError(err)
 	}
-	for _, e := range values.Secrets {
-		list = append(list, mappedSearch{e, cleaner.RequestRules(d)})
-	}
-	if d.Personal == domain.Off || d.Personal == domain.Pass {
-		return list, nil
-	}
-	for _, e := range values.Personal {
-		list = append(list, mappedSearch{e, cleaner.Rules{Row: d, Secrets: d.Personal}})
-	}
-	return list, nil
+	return cleaner.ListMapped(d, values), nil
 }
 
 // cleanBy masks or refuses what one engine finds in the request.

@@ -245,7 +245,7 @@ func TestModelsAnswersAreNotKeptForReplay(t *testing.T) {
 		}
 	}
 	if n := len(w.up.requests()); n != 3 {
-		t.Errorf("the provider was asked %d times", n)
+		t.Errorf("the provider got %d requests", n)
 	}
 	w.entries(3)
 	w.checkStateHasNo(ownMail, ownToken, ownWord, p[0])

@@ -76,7 +76,7 @@ func readPieces(events []string, path ...any) (text, invalid string) {
 	return b.String(), invalid
 }
 
-// D13a, D25b: wherever a stream of any dialect is cut, what came is restored, in valid events, and no more than that;
+// D13a, D25b: wherever a stream of any dialect is cut, exactly what came is restored, in valid events;
 // a placeholder of which only a part came stays as it is.
 func TestModelsStreamIsCutAnywhere(t *testing.T) {
 	engine, err := redact.New(redact.Options{Masks: redact.Egress})

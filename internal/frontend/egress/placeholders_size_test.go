@@ -62,7 +62,7 @@ func TestModelsGigabytesAreBounded(t *testing.T) {
 			n, _ := io.ReadFull(resp.Body, first)
 			_, _ = io.Copy(io.Discard, resp.Body)
 			if strings.Contains(string(first[:n]), ownMail) {
-				t.Errorf("%s: restored in an answer that was not read to its end", kind)
+				t.Errorf("%s: restored in an answer that was not read completely", kind)
 			}
 		})
 		if held > most {
@@ -71,7 +71,7 @@ func TestModelsGigabytesAreBounded(t *testing.T) {
 	}
 }
 
-// D13a: a stream that is on its way when the mappings are lost is restored to its end, and the session continues.
+// D13a: a stream that is on its way when the mappings are lost is restored completely, and the session continues.
 func TestModelsRestartInTheMiddleOfAStream(t *testing.T) {
 	w := newModels(t, setup{})
 	goOn := make(chan struct{})

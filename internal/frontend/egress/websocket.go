@@ -253,7 +253,7 @@ func (s *socket) cleanMapped(
 	}
 	list, failed := s.mapped(ctx)
 	for _, m := range list {
-		clean, more, failed := s.p.out.cleaners.CleanBody(cleaner.New(m.engine), m.rules, "", data, share)
+		clean, more, failed := s.p.out.cleaners.CleanBody(cleaner.New(m.Engine), m.Rules, "", data, share)
 		if failed != nil {
 			return nil, nil, failed
 		}

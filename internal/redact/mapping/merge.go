@@ -31,7 +31,7 @@ func (s *Session) mergeValues(ctx context.Context) error {
 	}
 }
 
-// takeMerge returns values of an hour with several small batches, and the IDs of these. There are none if the session
+// takeMerge returns values of an hour with several small batches, and the IDs of these. The list is empty if the session
 // has few batches.
 func (s *Session) takeMerge() (b Batch, drop []string) {
 	s.mu.Lock()

@@ -29,7 +29,7 @@ func AsRedactionError(err error) *holdfast.Error {
 	}
 }
 
-// AsRequestError returns the error of a request's body. One that cannot be searched to its end is refused as a
+// AsRequestError returns the error of a request's body. One that cannot be searched completely is refused as a
 // DomainBlockedError; a RedactionError stays for an engine that failed.
 func AsRequestError(err error) *holdfast.Error {
 	failed := *AsRedactionError(err)

@@ -128,7 +128,8 @@ func (w *replacing) replaceAll() error {
 	}
 	if w.request.HasLost() {
 		return &holdfast.Error{Kind: holdfast.KindPayloadTooLarge,
-			Why: "the request has more secrets and personal data than placeholders can be kept for", Hint: "send less at a time"}
+			Why:  "the request has more secrets and personal data than placeholders can be kept for",
+			Hint: "send less at a time"}
 	}
 	w.spliceTexts()
 	return w.hideRegistered()
