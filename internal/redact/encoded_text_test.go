@@ -92,6 +92,12 @@ func TestLongRunIsOpenedInWindows(t *testing.T) {
 func TestTextKeepsRunsWithoutFinding(t *testing.T) {
 	e := newEngine(t)
 	rnd := rand.New(rand.NewPCG(33, 34))
+	for _, code := range []string{"3HOKFQREEG6E4ZD5WQH7YSFMGSPK4Q7EQHYXE4C5RCFHVDXAMWKA====",
+		"JJAME6VD3FNMTT6PNGDGYOZ3HEF2AWIFSGVAEJEH2FZHYJT3RKYA===="} {
+		if r := e.Text([]byte("got " + code + " of it")); r.Found() {
+			t.Errorf("random base32 became %s", r.Out)
+		}
+	}
 	for range 40 {
 		noise := make([]byte, 75000)
 		for i := range noise {

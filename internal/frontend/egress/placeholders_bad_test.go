@@ -135,7 +135,8 @@ func TestModelsBadAnswersAreRestoredOrLeft(t *testing.T) {
 		})
 		resp, got := w.asks(w.client(), `{"role":"user","content":"`+jsonEscape(ownMaterial)+`"}`)
 		switch {
-		case c.restored && (resp.StatusCode != 200 || !strings.Contains(got, "to "+ownMail) || !json.Valid([]byte(got))):
+		case c.restored && (resp.StatusCode != 200 || !strings.Contains(got, "to "+ownMail) ||
+			!json.Valid([]byte(got))):
 			t.Errorf("%s: %d %.300q", name, resp.StatusCode, got)
 		case !c.restored && strings.Contains(got, ownMail):
 			t.Errorf("%s: restored %.300q", name, got)
@@ -171,9 +172,10 @@ func TestModelsRestoreNothingInToolsOfTheProvider(t *testing.T) {
 			return list{
 				obj{"type": "web_search_call", "id": "w1", "status": "completed", "action": obj{"query": p}},
 				obj{"type": "file_search_call", "id": "f1", "queries": list{p}, "results": list{obj{"text": p}}},
-				obj{"type": "code_interpreter_call", "id": "c1", "code": p, "outputs": list{obj{"type": "logs", "logs": p}}},
-				obj{"type": "mcp_call", "id": "m1", "name": "send", "server_label": "mail", "arguments": encode(obj{"to": p}),
-					"output": p},
+				obj{"type": "code_interpreter_call", "id": "c1", "code": p,
+					"outputs": list{obj{"type": "logs", "logs": p}}},
+				obj{"type": "mcp_call", "id": "m1", "name": "send", "server_label": "mail", "output": p,
+					"arguments": encode(obj{"to": p})},
 				obj{"type": "mcp_approval_request", "id": "a1", "name": "send", "arguments": encode(obj{"to": p})},
 				obj{"type": "image_generation_call", "id": "i1", "revised_prompt": p},
 				obj{"type": "unknown_item", "text": p},
@@ -190,7 +192,8 @@ func TestModelsRestoreNothingInToolsOfTheProvider(t *testing.T) {
 						"content": c.parts(p), "usage": obj{"input_tokens": 9, "output_tokens": 3}}
 					if name == "responses" {
 						doc = obj{"id": "r", "object": "response", "status": "completed", "model": "gpt-x",
-							"output": c.parts(p), "usage": obj{"input_tokens": 8, "output_tokens": 2, "total_tokens": 10}}
+							"output": c.parts(p),
+							"usage":  obj{"input_tokens": 8, "output_tokens": 2, "total_tokens": 10}}
 					}
 					sent = encode(doc)
 					rw.Header().Set("Content-Type", "application/json")
@@ -202,7 +205,8 @@ func TestModelsRestoreNothingInToolsOfTheProvider(t *testing.T) {
 			})
 			c.ask.ask["stream"] = stream
 			resp, got := posted(t, w.client(), "https://"+w.at(c.ask.host)+c.ask.path, encode(c.ask.ask))
-			if resp.StatusCode != 200 || strings.Contains(got, ownMail) || strings.Count(got, p) != strings.Count(sent, p) {
+			if resp.StatusCode != 200 || strings.Contains(got, ownMail) ||
+				strings.Count(got, p) != strings.Count(sent, p) {
 				t.Errorf("%s, stream %v: %d %.2000s", name, stream, resp.StatusCode, got)
 			}
 		}
@@ -291,13 +295,16 @@ func TestMappedValuesDoNotLeaveOnAWebSocket(t *testing.T) {
 		conns[host] = c
 		<-seen
 	}
-	if resp, body := w.asks(w.client(), `{"role":"user","content":"`+jsonEscape(ownMaterial)+`"}`); resp.StatusCode != 200 {
+	question := `{"role":"user","content":"` + jsonEscape(ownMaterial) + `"}`
+	if resp, body := w.asks(w.client(), question); resp.StatusCode != 200 {
 		t.Fatal(body)
 	}
 	encoded := base64.StdEncoding.EncodeToString([]byte(ownWord))
-	for _, text := range []string{"see " + ownWord + " there", "see " + encoded + " there", `{"note":"` + ownWord + `"}`} {
+	for _, text := range []string{"see " + ownWord + " there", "see " + encoded + " there",
+		`{"note":"` + ownWord + `"}`} {
 		w.must(conns["mask.wild.test"].Write(ctx, websocket.MessageText, []byte(text)))
-		if got := <-seen; strings.Contains(got, ownWord) || strings.Contains(got, encoded) || !strings.Contains(got, "[") {
+		if got := <-seen; strings.Contains(got, ownWord) || strings.Contains(got, encoded) ||
+			!strings.Contains(got, "[") {
 			t.Errorf("sent %q", got)
 		}
 	}

@@ -47,7 +47,9 @@ func (r *brokenAfter) Read(p []byte) (int, error) {
 }
 
 // restoreStream returns what a client gets of a stream.
-func restoreStream(t *testing.T, c cleaner.Cleaner, s *mapping.Snapshot, d dialect.Dialect, in io.Reader) (string, error) {
+func restoreStream(t *testing.T, c cleaner.Cleaner, s *mapping.Snapshot, d dialect.Dialect, in io.Reader) (
+	string, error,
+) {
 	t.Helper()
 	p := &Proxy{}
 	p.out.memory.Most, p.out.patience = 64<<20, time.Hour

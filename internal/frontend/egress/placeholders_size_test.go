@@ -80,7 +80,8 @@ func TestModelsRestartInTheMiddleOfAStream(t *testing.T) {
 		asked := w.up.requests()
 		p = sentWords(t, asked[len(asked)-1].Body)
 		rw.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(rw, asEvents(append(slices.Clone(firstEvents), pieceOf("to "+p[0]+" "), pieceOf(p[0][:5]))...))
+		_, _ = io.WriteString(rw, asEvents(append(slices.Clone(firstEvents), pieceOf("to "+p[0]+" "),
+			pieceOf(p[0][:5]))...))
 		_ = http.NewResponseController(rw).Flush()
 		<-goOn
 		_, _ = io.WriteString(rw, asEvents(pieceOf(p[0][5:]), obj{"type": "content_block_stop", "index": 0},
@@ -96,7 +97,8 @@ func TestModelsRestartInTheMiddleOfAStream(t *testing.T) {
 	}
 	before := p
 	w.answers(func(asked string) string { return anthropicSays(`{"type":"text","text":"` + before[0] + `"}`) })
-	if resp, body := w.asks(w.client(), `{"role":"user","content":"`+jsonEscape(ownMaterial)+`"}`); resp.StatusCode != 200 ||
+	question := `{"role":"user","content":"` + jsonEscape(ownMaterial) + `"}`
+	if resp, body := w.asks(w.client(), question); resp.StatusCode != 200 ||
 		!strings.Contains(body, ownMail) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}

@@ -202,7 +202,7 @@ func (s *socket) carryMessages(
 	for total := int64(0); ; {
 		kind, data, err := from.Read(ctx)
 		if err != nil {
-			return s.closed(ctx, to, err, rules, out)
+			return s.passClose(ctx, to, err, rules, out)
 		}
 		s.idle.Reset(upstream.IdleOf(s.d, upstream.EventsIdle))
 		if total += int64(len(data)); total > most {
@@ -274,8 +274,8 @@ func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
 	s.got.findings = append(s.got.findings, found[:min(len(found), max(0, maxFindings-len(s.got.findings)))]...)
 }
 
-// closed passes on how an end closed.
-func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, rules cleaner.Rules, out bool) error {
+// passClose passes on how an end closed.
+func (s *socket) passClose(ctx context.Context, to *websocket.Conn, err error, rules cleaner.Rules, out bool) error {
 	var said websocket.CloseError
 	switch {
 	case errors.As(err, &said):

@@ -122,7 +122,7 @@ func (x *Scanner) isScored(name, end int) bool {
 	return false
 }
 
-// isHumped reports whether a name has a capital behind a small letter.
+// isHumped reports whether a name has a capital after a small letter.
 func isHumped(name []byte) bool {
 	for i := 1; i < len(name) && char.Class[name[i]]&char.Ident != 0; i++ {
 		if isCapital(name[i]) && char.Class[name[i-1]]&char.Lower != 0 {

@@ -12,7 +12,7 @@ import (
 // reachSentence is the number of bytes between a name and the verb of its sentence.
 const reachSentence = 60
 
-// maskSpoken judges the word for a password whose "w" is at i: what is said or set behind it.
+// maskSpoken judges the word for a password whose "w" is at i: what is said or set after it.
 func (x *Scanner) maskSpoken(i int) {
 	if !x.Fold(i-4, "passw") {
 		return
@@ -176,7 +176,7 @@ func (x *Scanner) maskNextLine(start, end int) {
 	}
 }
 
-// afterVerb masks the value behind the verb at v: "is x". It reports whether one is there.
+// afterVerb masks the value after the verb at v: "is x". It reports whether one is there.
 func (x *Scanner) afterVerb(v int, k fieldname.Kind) bool {
 	for _, verb := range fieldname.Verbs {
 		if !x.Has(v, verb) || !x.Is(v+len(verb), char.Blank) {

@@ -82,6 +82,8 @@ type state struct {
 	// end; body is the armour that has not ended, unended the one in hand.
 	sought, top   int
 	body, unended armourBody
+	// keyed is the end of the value that maskKey has read last.
+	keyed int
 	// webKeyEnd is where the JSON Web Key ends at the latest whose type was read.
 	webKeyEnd int
 	// last makes every span go on to its line's end (see engine.MaxPasses).

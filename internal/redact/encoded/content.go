@@ -34,6 +34,36 @@ func IsReadable(d []byte) bool {
 	return true
 }
 
+// isAllText reports whether d is text, except for what is left over at its ends.
+func isAllText(d []byte) bool {
+	const most = 4 // bytes of a character, which may be cut
+	if len(d) < 2*most {
+		return false
+	}
+	head := 0
+	for head < most && !utf8.RuneStart(d[head]) {
+		head++
+	}
+	tail := len(d)
+	for range most {
+		if r, n := utf8.DecodeLastRune(d[:tail]); r != utf8.RuneError || n != 1 {
+			break
+		}
+		tail--
+	}
+	return IsText(d[head:tail])
+}
+
+// IsText reports whether d is UTF-8 without control bytes.
+func IsText(d []byte) bool {
+	for _, c := range d {
+		if c < utf8.RuneSelf && !TextByte[c] {
+			return false
+		}
+	}
+	return utf8.Valid(d)
+}
+
 // TextByte are the bytes of ASCII that readable text has.
 var TextByte = textBytes()
 

@@ -12,10 +12,8 @@ const (
 	// MaxWhole is the longest run, in bytes, that is opened as a whole. A longer one is opened in windows.
 	MaxWhole = 4096
 	// windowStep is the distance of windows; each reads windowMargin more bytes of the run before and after it.
-	windowStep   = 3072
-	windowMargin = 1024
-	// MaxBehind is how far before Scanner.At a later span begins, at most.
-	MaxBehind = windowMargin
+	windowStep   = 4096
+	windowMargin = 512
 	// maxWidth is the longest line of a run of several lines (RFC 2045 section 6.8 has 76 at most).
 	maxWidth = 256
 	// maxPadding is how many "=" belong to a run.
@@ -71,23 +69,23 @@ func (c *Scanner) Scan(s []byte, final bool, to []span.Span, open func(code []by
 			c.at, c.start, c.end, c.line, c.width = start, start, start+MinRun, start, 0
 			c.inRun, c.closed, c.long = true, false, false
 		}
-		c.extend(s, final)
+		c.extendRun(s, final)
 		var done bool
-		if to, done = c.open(s, final, to, open); !done {
+		if to, done = c.openRun(s, final, to, open); !done {
 			return to
 		}
 	}
 }
 
-// open opens what can be opened of the run. done reports whether the text is to be read on.
-func (c *Scanner) open(s []byte, final bool, to []span.Span, open func([]byte) (rule.Rule, int, int)) (
+// openRun opens what can be opened of the run. done reports whether the text is to be read on.
+func (c *Scanner) openRun(s []byte, final bool, to []span.Span, open func([]byte) (rule.Rule, int, int)) (
 	spans []span.Span, done bool,
 ) {
 	if !c.long && c.end-c.start > MaxWhole {
 		c.long = true
 	}
 	for c.long && c.end > c.at+windowStep+windowMargin {
-		to = c.window(s, c.at-windowMargin, c.at+windowStep+windowMargin, to, open)
+		to = c.openWindow(s, c.at-windowMargin, c.at+windowStep+windowMargin, to, open)
 		c.at += windowStep
 	}
 	if !c.closed {
@@ -101,15 +99,17 @@ func (c *Scanner) open(s []byte, final bool, to []span.Span, open func([]byte) (
 		return to, false
 	}
 	n := len(to)
-	if to = c.window(s, c.at-windowMargin, c.end, to, open); len(to) > n && to[n].End == c.end {
+	if to = c.openWindow(s, c.at-windowMargin, c.end, to, open); len(to) > n && to[n].End == c.end {
 		to[n].End = stop
 	}
 	c.at, c.inRun, c.long = c.end, false, false
 	return to, true
 }
 
-// window opens the part of the run that is in [from, end).
-func (c *Scanner) window(s []byte, from, end int, to []span.Span, open func([]byte) (rule.Rule, int, int)) []span.Span {
+// openWindow opens the part of the run that is in [from, end).
+func (c *Scanner) openWindow(
+	s []byte, from, end int, to []span.Span, open func([]byte) (rule.Rule, int, int),
+) []span.Span {
 	from = max(from, c.start)
 	code := s[from:end]
 	if c.width > 0 {
@@ -134,8 +134,8 @@ func (c *Scanner) window(s []byte, from, end int, to []span.Span, open func([]by
 	return append(to, span.Span{Start: from, End: end, Rule: r})
 }
 
-// extend reads on to where the run ends. Lines of one length are one run.
-func (c *Scanner) extend(s []byte, final bool) {
+// extendRun reads on to where the run ends. Lines of one length are one run.
+func (c *Scanner) extendRun(s []byte, final bool) {
 	for !c.closed {
 		for c.end < len(s) && runClass[s[c.end]] {
 			c.end++

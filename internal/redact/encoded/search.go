@@ -32,7 +32,7 @@ type Reader interface {
 // Search is a search in what runs hold.
 type Search struct {
 	Reader
-	// OnlyText says that what is not text in base64 is not given to ReadWhole.
+	// OnlyText says that ReadWhole gets only text of what base64 holds.
 	OnlyText bool
 	// Scratch is used for what is decoded, if it is not nil.
 	Scratch []byte
@@ -77,6 +77,9 @@ func (s *Search) Base64(run []byte) (over bool) {
 		}
 		if read {
 			skip |= 1 << shift
+		}
+		if s.OnlyText && isAllText(s.Scratch) {
+			return false // other places give nonsense
 		}
 		if len(run) > maxShifted {
 			break
@@ -131,6 +134,9 @@ func (s *Search) plainRun(run []byte, isHex bool) (over bool) {
 		over, read := s.ReadWhole(s.Scratch)
 		if over || !read && s.readStretches(s.Scratch, minReadable, false) {
 			return true
+		}
+		if s.OnlyText && isAllText(s.Scratch) {
+			return false // other places give nonsense
 		}
 	}
 	return false

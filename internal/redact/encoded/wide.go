@@ -90,7 +90,7 @@ func (w Wide) Decode(b []byte) (text, rest []byte) {
 	return text, b[n:]
 }
 
-// Encode appends text, and rest, behind the mark of b.
+// Encode appends text, and rest, after the mark of b.
 func (w Wide) Encode(b, text, rest []byte) []byte {
 	out := append(make([]byte, 0, w.bom+len(text)*w.Size+len(rest)), b[:w.bom]...)
 	order := w.order()

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/holdfast-dev/holdfast/internal/redact/encoded"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
 // maxLevels is how often a text may be encoded to be searched.
@@ -57,6 +60,8 @@ func (r *runReader) read(text []byte, media bool) (over bool) {
 			return r.e.openRun(code, r.levels-1)
 		})
 	}
+	// What is decoded from a random run has an address by chance, but hardly one of characters.
+	found = slices.DeleteFunc(found, func(sp span.Span) bool { return !encoded.IsText(text[sp.Start:sp.End]) })
 	r.found = encoded.Strongest(found, media)
 	return r.found != rule.None
 }

@@ -45,7 +45,7 @@ func (e *Engine) KeepSought(list []span.Span) []span.Span {
 		return list
 	}
 	list = slices.DeleteFunc(list, func(sp span.Span) bool {
-		return !e.Class.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < rule.Literal
+		return !e.Class.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < e.Literals.Rule()
 	})
 	if len(list) == 0 {
 		return nil

@@ -199,7 +199,7 @@ func isQualified(rest []byte) bool {
 	}
 }
 
-// kindOfWord judges one word behind another, in any case. rest is what follows it in
+// kindOfWord judges one word after another, in any case. rest is what follows it in
 // the name. Digits at its end do not count.
 func kindOfWord(prev, w, rest []byte, first bool) Kind {
 	if w[len(w)-1] <= '9' {

@@ -106,7 +106,7 @@ func isForeignWord(v []byte) bool {
 	return foreign
 }
 
-// fillerWords are what is put before or behind the name of a secret in an example:
+// fillerWords are what is put before or after the name of a secret in an example:
 // some-password, invalid_token, put-your-key-here.
 var fillerWords = [...]string{
 	"some", "invalid", "valid", "new", "old", "my", "the", "your", "test", "fake", "dummy", "sample", "example",
@@ -300,7 +300,7 @@ func identLen(v []byte) int {
 	return n
 }
 
-// isPath reports whether v is letters and signs of a list, digits behind them.
+// isPath reports whether v is letters and signs of a list, digits after them.
 func isPath(v []byte, signs string) bool {
 	if len(v) == 0 || char.Class[v[0]]&char.Letter == 0 && v[0] != '_' {
 		return false
@@ -503,7 +503,7 @@ func isPerson(v []byte) bool {
 	return (capital || blank || bytes.IndexByte(v, '-') < 0) && !IsNameOfSecret(v) && OfName(v) == None && !IsProse(v)
 }
 
-// hasScheme reports whether v is credentials behind the scheme of a header.
+// hasScheme reports whether v is credentials after the scheme of a header.
 func hasScheme(v []byte) bool {
 	for _, s := range [...]string{"bearer ", "basic ", "token "} {
 		if len(v) > len(s) && char.EqualFold(v[:len(s)], s) {

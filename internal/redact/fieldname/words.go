@@ -127,7 +127,7 @@ var qualifiers = [...]string{
 	"plain", "v1", "v2", "v3", "eu", "us", "confirm", "confirmation",
 }
 
-// pair is a word that has its meaning behind one of others.
+// pair is a word that has its meaning after one of others.
 type pair struct {
 	second string
 	first  []string

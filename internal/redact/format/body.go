@@ -184,7 +184,7 @@ func closed(what string, list []finding.Finding, b []byte, opaque bool) (finding
 }
 
 // narrow reads b as who heeds neither a mark nor where the NULs stand: what
-// stands in characters of one byte behind them is another text to them.
+// stands in characters of one byte after them is another text to them.
 func (n *nest) narrow(b []byte, level int) (list []finding.Finding, failed error) {
 	stretches(b, func(_ int, s []byte) bool {
 		var spans []span.Span

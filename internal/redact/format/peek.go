@@ -17,7 +17,7 @@ func (e *Reader) peek(size int) *nest {
 	return n
 }
 
-// peek redacts one string as clean does, and opens it for text behind base64
+// peek redacts one string as clean does, and opens it for text in base64
 // and escapes. A run in which something is found is masked whole, and so is a
 // string that cannot be read to its end. What came out is read again, as
 // masking can bring together what was apart.

@@ -20,7 +20,7 @@ const (
 	Other  Shape = iota // no name in code looks like that
 	Word                // letters
 	Name                // letters in several words: rawValue, DEFAULT_VALUE
-	Number              // digits, and units behind them
+	Number              // digits, and units after them
 	Mixed               // letters and digits, as a name in code may have
 	Path                // names with dots and arrows between them
 	Call                // a name and a bracket, or an operator
@@ -100,7 +100,7 @@ func jointLen(s []byte) int {
 }
 
 // endShape returns the Shape of v, a name of e bytes with digits digits in it and a sign
-// behind it.
+// after it.
 func endShape(v []byte, e, digits int, tail []byte) Shape {
 	rest := v[e+1:]
 	switch v[e] {

@@ -31,8 +31,8 @@ func (s *Session) mergeValues(ctx context.Context) error {
 	}
 }
 
-// takeMerge returns values of an hour with several small batches, and the IDs of these. The list is empty if the session
-// has few batches.
+// takeMerge returns values of an hour with several small batches, and the IDs of these. The list is empty if the
+// session has few batches.
 func (s *Session) takeMerge() (b Batch, drop []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

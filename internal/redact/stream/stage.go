@@ -37,7 +37,7 @@ type cover struct {
 	rule  rule.Rule
 }
 
-// openStage returns a stage that goes on behind ctx, which is clean and was
+// openStage returns a stage that continues after ctx, which is clean and was
 // sent, and ends at offset at.
 func openStage(e *engine.Engine, depth, at int, ctx []byte, found func(int, span.Span)) *stage {
 	last := depth > engine.MaxPasses
@@ -82,7 +82,7 @@ func (t *stage) write(p []byte, final bool) []byte {
 }
 
 // unfold feeds the lane of unfolded text, and opens it at the first escape,
-// which stands at from or behind it.
+// which stands at from or after it.
 func (t *stage) unfold(from int, final bool) {
 	l := &t.raw
 	if t.unfolded == nil {

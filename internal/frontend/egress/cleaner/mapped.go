@@ -21,7 +21,7 @@ func ListMapped(d *domain.Domain, values mapping.Elsewhere) (list []Search) {
 		return list
 	}
 	for _, e := range values.Personal {
-		list = append(list, Search{e, Rules{Row: d, Secrets: d.Personal}})
+		list = append(list, Search{e, RequestRules(d)})
 	}
 	return list
 }
