@@ -63,9 +63,13 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 		r, err = substitute.Replace(engine, finder, m.session, format, x.body.raw, binariesOf(d))
 		return detector.AtPlace(err, "the texts of the request", cleaner.DetectorOf(d))
 	})
-	if known, ok := errors.AsType[*holdfast.Error](err); ok && known.Kind != holdfast.KindRedaction {
+	known, ok := errors.AsType[*holdfast.Error](err)
+	switch {
+	case ok && known.Kind == holdfast.KindDomainBlocked:
+		return nil, known
+	case ok && known.Kind != holdfast.KindRedaction:
 		return nil, asLetter(err)
-	} else if err != nil {
+	case err != nil:
 		return nil, cleaner.AsRedactionError(err)
 	}
 	m.placeholders, m.kinds = r.Placeholders, r.Kinds

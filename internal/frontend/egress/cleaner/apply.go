@@ -60,6 +60,9 @@ func (p *Pool) CleanBody(
 		}
 		return err
 	})
+	if err != nil && !r.answers {
+		return nil, nil, AsRequestError(err)
+	}
 	if err != nil {
 		return nil, nil, AsRedactionError(err)
 	}

@@ -55,7 +55,7 @@ func TestReplaceSearchesDocuments(t *testing.T) {
 		r, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, []byte(body), substitute.AllowBinaries)
 		if c.refused != "" {
 			refused, ok := errors.AsType[*holdfast.Error](err)
-			if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, c.refused) ||
+			if !ok || refused.Kind != holdfast.KindDomainBlocked || !strings.Contains(refused.Why, c.refused) ||
 				!strings.Contains(refused.Hint, "binary: unsearched") || strings.Contains(refused.Why, githubToken) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -45,8 +45,8 @@ type Request struct {
 // texts is changed, except that a registered secret is replaced at every place. The body is not changed. finder, if
 // not nil, finds names and addresses in the texts; its error is Replace's.
 //
-// Errors are *holdfast.Error: those of modeltext.ListTexts, and KindRedaction for secrets in parts that must not be
-// changed, with their place.
+// Errors are *holdfast.Error: those of modeltext.ListTexts, and KindDomainBlocked for secrets in parts that must not
+// be changed, with their place. Any other error is that of an engine or a finder that failed.
 func Replace(
 	e *redact.Engine, finder detector.Finder, s *mapping.Session, d dialect.Dialect, body []byte, binaries Binaries,
 ) (*Request, error) {
@@ -139,6 +139,11 @@ func (w *replacing) replaceAll() error {
 	}
 	if err := w.checkFixed(); err != nil {
 		return err
+	}
+	if w.request.HasLost() {
+		return &holdfast.Error{Kind: holdfast.KindPayloadTooLarge,
+			Why:  "the request has more secrets and personal data than placeholders can be kept for",
+			Hint: "send less at a time"}
 	}
 	w.spliceTexts()
 	return w.hideRegistered()
@@ -262,7 +267,7 @@ func (w *replacing) findIn(value []byte) (rules []string) {
 }
 
 func refusedAt(path, why, hint string) error {
-	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/place",
+	return &holdfast.Error{Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "redact/place",
 		Why: strings.TrimPrefix(path+": "+why, ": "), Hint: hint}
 }
 

@@ -71,7 +71,7 @@ func TestReplaceSearchesPicturesUnlessTheRowLetsThemPass(t *testing.T) {
 		`"media_type":"image/png","data":"` + picture + `"}}]}]}`)
 	_, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, body, substitute.RefuseBinaries)
 	refused, ok := errors.AsType[*holdfast.Error](err)
-	if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, "messages[0].content[0]:") {
+	if !ok || refused.Kind != holdfast.KindDomainBlocked || !strings.Contains(refused.Why, "messages[0].content[0]:") {
 		t.Fatalf("%v", err)
 	}
 	r, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, body, substitute.AllowBinaries)
