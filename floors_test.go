@@ -41,7 +41,7 @@ var layers = [][]string{
 var orders = map[string][]string{
 	"internal/redact": {
 		"rule", "char", "span", "finding", "mask", "cursor", "escape", "checksum", "fieldname",
-		"mailhost", "line",
+		"mailhost", "line", "token",
 		"detector", "memory", "literal", "certain", "engine", "format", "stream", "redactlog",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},

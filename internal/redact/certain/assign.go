@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
 // assign judges the ":" or "=" of w bytes at i: a name before it that says
@@ -315,7 +316,10 @@ const cdata = "<![CDATA["
 // scheme's ":" at colon. It looks at 256 bytes; a password with a raw "/" is
 // seen where what stands before it cannot be a port.
 func (x *Scanner) userinfo(i, sign int) int {
-	if x.hook(i) {
+	if start, end, r, ok := token.Hook(&x.Cursor, i); ok {
+		if end > start {
+			x.mask(start, end, r)
+		}
 		return i
 	}
 	at, colon, stop := -1, -1, min(len(x.S), i+256)

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
 // A trigger is worth a look where the bytes beside it allow it to begin
@@ -33,12 +34,13 @@ func tellings() (t [256]uint32) {
 		b := byte(c)
 		t[c] = tells(b) | mayPrecede(b)<<tellBefore | mayFollow(b)<<tellAfter
 	}
-	for _, list := range [...][]prefix{dashed[:], underscored[:]} {
-		for _, p := range list {
-			low := p.text[len(p.text)-2] & 31 // as anchorOf tells them apart
-			for c := int(low); c < 256; c += 32 {
-				t[c] |= tellHead << tellBefore
-			}
+	for _, p := range token.Prefixes() {
+		n := len(p.Text)
+		if last := p.Text[n-1]; last != '-' && last != '_' {
+			continue
+		}
+		for c := int(p.Text[n-2] & 31); c < 256; c += 32 { // as token.Index tells them apart
+			t[c] |= tellHead << tellBefore
 		}
 	}
 	return t

@@ -5,6 +5,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/checksum"
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
 // maxHead is how many letters may stand before the first digit of a run that
@@ -26,7 +27,7 @@ func (x *Scanner) mixedRun(i, n int) int {
 	if b = x.BehindEscape(b, i); !x.Begins(b) {
 		return 0 // not the run's first digits, or too many letters
 	}
-	if list := runsBy[s[b]]; list != nil && x.runToken(b, list) {
+	if list := token.Runs[s[b]]; list != nil && x.runToken(b, list) {
 		return i + n
 	}
 	switch {
@@ -36,7 +37,7 @@ func (x *Scanner) mixedRun(i, n int) int {
 		x.yescrypt(b)
 	}
 	if i-b == 2 && n >= 2 {
-		if end := x.iban(b); end > 0 && !x.isInside(b, minNoise) {
+		if end := x.iban(b); end > 0 && !token.IsInside(x.S, b, token.MinNoise) {
 			x.mask(b, end, rule.IBAN)
 			return i + n
 		}

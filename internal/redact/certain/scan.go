@@ -12,7 +12,7 @@
 // in 60 (reachSentence); package line reads 200 bytes before a name and after its value. A
 // block of YAML is read 4096 bytes far (maxBlock), the rows below a table's head 2048
 // (maxTable), a webhook's path and a hash in the PHC form 512, an authority 256, what
-// follows a token's prefix 128 (maxFollow). A mask begins in the word of its trigger or
+// follows a token's prefix 128 (token.MaxFollow). A mask begins in the word of its trigger or
 // after it, except after the words that Leads knows.
 package certain
 

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
 // prefix judges the "_" or "." at i.
@@ -17,80 +18,35 @@ func (x *Scanner) prefix(i int) int {
 	}
 	a, b := x.S[i-2], x.S[i-1]
 	if x.S[i] != '.' {
-		if at := byUnderscore.list[anchorOf(a, b)]; at > 0 {
-			x.oneOf(i, byUnderscore.lists[at])
-		}
+		x.oneOf(i, token.ByUnderscore.Find(a, b))
 		if c := x.S[i+1]; c == 'K' || c == 'P' || c == 'S' || c == 'T' || c == 'k' {
 			x.setting(i)
 		}
 		return i + 1
 	}
-	if at := byDot.list[anchorOf(a, b)]; at > 0 {
-		x.oneOf(i, byDot.lists[at])
-	}
+	x.oneOf(i, token.ByDot.Find(a, b))
 	x.dottedParts(i)
 	return i + 1
 }
 
 // oneOf tries the prefixes that end at i.
-func (x *Scanner) oneOf(i int, list []prefix) {
+func (x *Scanner) oneOf(i int, list []token.Prefix) {
 	for k := range list {
 		p := &list[k]
-		start := i + 1 - len(p.text)
-		if x.Has(start, p.text) && x.prefixed(start, p) {
+		start := i + 1 - len(p.Text)
+		if x.Has(start, p.Text) && x.prefixed(start, p) {
 			return
 		}
 	}
 }
 
-// prefixed judges what follows the text of p at start, and masks it.
-func (x *Scanner) prefixed(start int, p *prefix) bool {
-	v := start + len(p.text)
-	if p.bound && !x.Begins(start) || p.then != "" && !x.Has(v, p.then) {
+// prefixed masks the token of p if it begins at start, where its text is.
+func (x *Scanner) prefixed(start int, p *token.Prefix) bool {
+	if !p.Match(&x.Cursor, start) {
 		return false
 	}
-	v += len(p.then)
-	if !x.follows(v, p) || v-start <= maxChance && x.isInside(start, leastNoise(v-start)) {
-		return false
-	}
-	x.mask(start, x.tail(v, p), p.rule)
+	x.mask(start, p.End(&x.Cursor, max(start+len(p.Text)+len(p.Then), x.low)), p.Rule)
 	return true
-}
-
-func (p *prefix) holds(c byte) bool {
-	return char.Class[c]&p.class != 0 || p.more != "" && char.IndexByte(p.more, c) >= 0
-}
-
-// maxFollow is how far behind a prefix is read to decide.
-const maxFollow = 128
-
-// follows says whether enough of p's class stands at i, and not too much.
-func (x *Scanner) follows(i int, p *prefix) bool {
-	mixed := !p.mixed
-	n, stop := 0, maxFollow
-	if p.max > 0 {
-		stop = p.max + 1
-	}
-	for ; n < stop && i+n < len(x.S) && p.holds(x.S[i+n]); n++ {
-		mixed = mixed || char.Class[x.S[i+n]]&(char.Digit|char.Upper) != 0
-	}
-	if p.max > 0 && (n > p.max || x.Is(i+n, char.Alnum)) {
-		return false
-	}
-	return n >= p.min && mixed
-}
-
-// tail returns the end of what belongs to p; a full stop at its end is the
-// sentence's.
-func (x *Scanner) tail(i int, p *prefix) int {
-	for i = max(i, x.low); i < len(x.S) && p.holds(x.S[i]); {
-		i++
-	}
-	x.Touch(i)
-	for n := 0; n < maxTail && x.S[i-1] == '.'; n++ {
-		i--
-	}
-	return i
 }
 
 // dash judges the "-" at i: a key's armour, a prefix, or a command's flag.
@@ -100,9 +56,7 @@ func (x *Scanner) dash(i int) int {
 	}
 	if x.S[i-1] != '-' {
 		if i > 1 {
-			if at := byDash.list[anchorOf(x.S[i-2], x.S[i-1])]; at > 0 {
-				x.oneOf(i, byDash.lists[at])
-			}
+			x.oneOf(i, token.ByDash.Find(x.S[i-2], x.S[i-1]))
 		}
 		if char.Class[x.S[i-1]]&char.Space != 0 || char.IsQuote(x.S[i-1]) {
 			return x.shortFlag(i)
@@ -132,8 +86,8 @@ func (x *Scanner) jwt(i int) int {
 		x.azure(i)
 		return i + 1
 	}
-	if x.Has(start, "eyJrIjoi") && x.follows(start, &grafana) {
-		x.mask(start, x.tail(start, &grafana), rule.Token)
+	if x.Has(start, "eyJrIjoi") && grafana.Follows(&x.Cursor, start) {
+		x.mask(start, grafana.End(&x.Cursor, max(start, x.low)), rule.Token)
 	}
 	dot := x.End(start, MaxAhead/2, char.URL64)
 	x.jwtLow = dot
@@ -155,7 +109,7 @@ func (x *Scanner) jwt(i int) int {
 }
 
 // grafana is an API key of before 2023: the base64 of {"k":"...","n":...}.
-var grafana = prefix{class: char.Std64, more: "=", min: 60}
+var grafana = token.Prefix{Class: char.Std64, More: "=", Min: 60}
 
 // awsKeyID judges the third letter of "AKIA" or the second of "ASIA" at i,
 // and the secret that may stand close behind.
@@ -163,7 +117,7 @@ func (x *Scanner) awsKeyID(i int) int {
 	if i == 0 || x.S[i-1] != 'A' || !x.Has(i+1, "IA") {
 		return i + 1
 	}
-	if x.End(i+3, 16, char.Upper|char.Digit) < i+19 || x.isInside(i-1, sureNoise) {
+	if x.End(i+3, 16, char.Upper|char.Digit) < i+19 || token.IsInside(x.S, i-1, token.SureNoise) {
 		return i + 1
 	}
 	end := x.rest(i+3, char.Upper|char.Digit)
@@ -196,7 +150,7 @@ func mixedCase(b []byte) bool {
 
 // google judges the "z" of an "AIza" at i.
 func (x *Scanner) google(i int) int {
-	if !x.Has(i-2, "AIza") || x.End(i+2, 32, char.URL64)-i-2 < 30 || x.isInside(i-2, sureNoise) {
+	if !x.Has(i-2, "AIza") || x.End(i+2, 32, char.URL64)-i-2 < 30 || token.IsInside(x.S, i-2, token.SureNoise) {
 		return i + 1
 	}
 	x.mask(i-2, x.rest(i+2, char.URL64), rule.Google)

@@ -6,16 +6,17 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
 // runToken masks the token that begins the word at b.
-func (x *Scanner) runToken(b int, list []prefix) bool {
+func (x *Scanner) runToken(b int, list []token.Prefix) bool {
 	if x.Has(b, armoured64) {
 		return x.armour64(b)
 	}
 	for k := range list {
 		p := &list[k]
-		if x.Has(b, p.text) && x.prefixed(b, p) {
+		if x.Has(b, p.Text) && x.prefixed(b, p) {
 			return true
 		}
 	}

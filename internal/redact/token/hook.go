@@ -1,7 +1,8 @@
-package certain
+package token
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -31,9 +32,9 @@ var hooks = [...]struct {
 	{"qyapi.weixin.qq.com/cgi-bin/webhook/send?key=", rule.Webhook},
 }
 
-// hook masks the path of a webhook whose host begins at i, and says whether
-// it is one.
-func (x *Scanner) hook(i int) bool {
+// Hook returns the place of the path of the webhook whose host begins at i, and its rule.
+// Without a webhook it reports false; of one without a path, end is start.
+func Hook(x *cursor.Cursor, i int) (start, end int, r rule.Rule, ok bool) {
 	label := x.End(i, 64, char.URL64)
 	for k := range hooks {
 		h, at := &hooks[k], i
@@ -55,10 +56,7 @@ func (x *Scanner) hook(i int) bool {
 		for end > at && x.S[end-1] == '.' {
 			end--
 		}
-		if end > at {
-			x.mask(at, end, h.rule)
-		}
-		return true
+		return at, end, h.rule, true
 	}
-	return false
+	return 0, 0, 0, false
 }

@@ -1,75 +1,15 @@
-package certain
+package token
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/holdfast-dev/holdfast/internal/redact/rule"
-	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
-// prefixLists are the tables of prefixes.
-func prefixLists() [][]prefix {
-	return [][]prefix{underscored[:], dashed[:], dotted[:], runs[:]}
-}
-
-// shortest is the token of least length that a row describes.
-func shortest(p *prefix) (token, body string) {
-	var b strings.Builder
-	for _, c := range []byte("a1B2c3D4e5F6") {
-		if p.holds(c) {
-			b.WriteByte(c)
-		}
-	}
-	body = strings.Repeat(b.String(), p.min)[:p.min]
-	return p.text + p.then + body, body
-}
-
-// hide returns text without what is found in it, and the rules that found it.
-func hide(text string) (out string, rules []string) {
-	list, _ := Find([]byte(text), false)
-	last := 0
-	for _, sp := range span.Union(list) {
-		out, last = out+text[last:sp.Start], sp.End
-		rules = append(rules, rule.Names[sp.Rule])
-	}
-	return out + text[last:], rules
-}
-
-// ShortestTokens returns the shortest token of each row, for tests of the whole.
-func ShortestTokens() (all []string) {
-	for _, list := range prefixLists() {
-		for _, p := range list {
-			token, _ := shortest(&p)
-			all = append(all, token)
-		}
-	}
-	return all
-}
-
-// Every row finds the shortest token that it describes, under its own rule, and
-// nothing of a word behind it.
-func TestEveryPrefixFindsItsShortestToken(t *testing.T) {
-	for _, list := range prefixLists() {
-		for _, p := range list {
-			if len(p.text) < 2 || p.min > maxFollow || p.max > 63 || p.max > 0 && p.max < p.min {
-				t.Errorf("%s has a size that is out of bounds: %d to %d", p.text, p.min, p.max)
-			}
-			token, body := shortest(&p)
-			out, got := hide("got " + token + " now")
-			if !slices.Equal(got, []string{rule.Names[p.rule]}) {
-				t.Errorf("%s was found by %v, want %s", token, got, rule.Names[p.rule])
-			}
-			if !strings.HasSuffix(out, " now") || strings.Contains(out, body) {
-				t.Errorf("%s left %q", token, out)
-			}
-			if p.min == 1 {
-				continue
-			}
-			if out, got := hide("got " + token[:len(token)-1] + " now"); slices.Contains(got, rule.Names[p.rule]) {
-				t.Errorf("%s was found with a character less: %q", token, out)
-			}
+// Follows reads MaxFollow bytes and an end of up to 63.
+func TestPrefixesHaveSizesWithinBounds(t *testing.T) {
+	for _, p := range Prefixes() {
+		if len(p.Text) < 2 || p.Min > MaxFollow || p.Max > 63 || p.Max > 0 && p.Max < p.Min {
+			t.Errorf("%s has a size that is out of bounds: %d to %d", p.Text, p.Min, p.Max)
 		}
 	}
 }
@@ -77,10 +17,8 @@ func TestEveryPrefixFindsItsShortestToken(t *testing.T) {
 // TestPrefixesArePinned sees a row that was deleted by mistake.
 func TestPrefixesArePinned(t *testing.T) {
 	var names []string
-	for _, list := range prefixLists() {
-		for _, p := range list {
-			names = append(names, p.text+p.then)
-		}
+	for _, p := range Prefixes() {
+		names = append(names, p.Text+p.Then)
 	}
 	if got := strings.Join(names, " "); got != strings.Join(strings.Fields(pinnedPrefixes), " ") {
 		t.Errorf("the rows are\n%s", got)

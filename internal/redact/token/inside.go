@@ -1,4 +1,4 @@
-package certain
+package token
 
 import "github.com/holdfast-dev/holdfast/internal/redact/char"
 
@@ -7,28 +7,33 @@ import "github.com/holdfast-dev/holdfast/internal/redact/char"
 const maxChance = 6
 
 const (
-	reachNoise = 128 // what isInside looks at
-	minNoise   = 16  // fewer letters prove nothing
-	sureNoise  = 64  // of a prefix of more than three characters
+	reachNoise = 128 // what IsInside looks at
+)
+
+// The number of letters before a prefix that tell that it is inside: fewer than MinNoise
+// prove nothing, and a prefix of more than three characters wants SureNoise.
+const (
+	MinNoise  = 16
+	SureNoise = 64
 )
 
 // leastNoise returns the number of letters before a prefix of n characters that tell that
 // it is inside.
 func leastNoise(n int) int {
 	if n <= 3 {
-		return minNoise
+		return MinNoise
 	}
-	return sureNoise
+	return SureNoise
 }
 
-// isInside reports whether what begins at i is inside a longer run of base64, base32 or
+// IsInside reports whether what begins at i is inside a longer run of base64, base32 or
 // hexadecimal: at least that many letters precede it, and their kind changes at every
 // second place, where in names and paths it changes at every sixth.
-func (x *Scanner) isInside(i, least int) bool {
+func IsInside(s []byte, i, least int) bool {
 	letters, changes := 0, 0
 	var last, have uint16
 	for k := i - 1; k >= 0 && i-k <= reachNoise; k-- {
-		kind := char.Class[x.S[k]]
+		kind := char.Class[s[k]]
 		if kind&(char.URL64|char.Std64) == 0 {
 			break
 		}
