@@ -164,15 +164,15 @@ func IsReference(v []byte) bool {
 		}
 	case '%':
 		if isVerb(v) || last == '%' && len(v) > 2 && isPath(v[1:len(v)-1], "_") || len(v) > 2 && (v[1] == '(' ||
-			v[1] == '{') {
+			v[1] == '{') && isInterpolated(v[2:]) {
 			return true
 		}
 	case '{', '<', '(', '[':
-		if len(v) > 1 && (c == '{' && v[1] == '{' || isBracketed(v)) {
+		if len(v) > 1 && (c == '{' && v[1] == '{' && isInterpolated(v[2:]) || isBracketed(v)) {
 			return true
 		}
 	case '#', '@', ':':
-		if len(v) > 1 && (v[1] == '{' || c != '#' && isPath(v[1:], "_") && IsNameOfSecret(v[1:])) {
+		if len(v) > 1 && (v[1] == '{' && isInterpolated(v[2:]) || c != '#' && isPath(v[1:], "_") && IsNameOfSecret(v[1:])) {
 			return true
 		}
 	default:
@@ -243,13 +243,14 @@ func isMute(v []byte) bool {
 var holes = [...][2]string{{"${", "}"}, {"{{", "}}"}, {"#{", "}"}, {"<%", "%>"}, {"$(", ")"}, {"\\(", ")"}, {"{", "}"}}
 
 // hasHoles reports whether v is made of interpolations and of what tells nothing without
-// them: "Bearer ${token}", "{user}:{password}", "%s:%s".
+// them: "Bearer ${token}", "{user}:{password}", "%s:%s". Signs of a password around them are
+// of one.
 func hasHoles(v []byte) bool {
 	if bytes.IndexByte(v, '{') < 0 && bytes.IndexByte(v, '%') < 0 && bytes.IndexByte(v, '(') < 0 &&
 		bytes.IndexByte(v, '$') < 0 {
 		return false
 	}
-	found := false
+	found, odd := false, 0
 	for i := 0; i < len(v); {
 		n := holeLen(v[i:])
 		if n > 0 {
@@ -260,9 +261,12 @@ func hasHoles(v []byte) bool {
 		if char.Class[v[i]]&char.Digit != 0 {
 			return false
 		}
+		if char.IndexByte("!#$%^*~{}", v[i]) >= 0 {
+			odd++
+		}
 		i++
 	}
-	return found
+	return found && odd < 2
 }
 
 // holeLen returns the length of the interpolation that v begins with, or 0.
@@ -285,8 +289,12 @@ func holeLen(v []byte) int {
 			continue
 		}
 		n := bytes.Index(v, []byte(h[1]))
-		if n > 0 && (h[0] != "{" || isPath(v[1:n], "_.!:'\"[]()") || n == 1 || hasDigit(v[1:n]) && n == 2) {
+		if n > 0 && (h[0] != "{" && isInterpolated(v[len(h[0]):n]) || h[0] == "{" && (isPath(v[1:n],
+			"_.!:'\"[]()") || n == 1 || hasDigit(v[1:n]) && n == 2)) {
 			return n + len(h[1])
+		}
+		if n < 0 && len(h[0]) > 1 && h[0][0] != '<' && len(v) > len(h[0]) && isInterpolated(v[len(h[0]):]) {
+			return len(v) // a string in it has ended the value
 		}
 	}
 	return 0
@@ -321,13 +329,7 @@ func isVariable(v []byte) bool {
 		return false
 	}
 	if v[0] == '{' {
-		inner := bytes.TrimLeft(v, "{$ ")
-		for _, c := range inner {
-			if char.Class[c]&(char.Ident|char.Blank) == 0 && char.IndexByte("}:?[]", c) < 0 {
-				return false
-			}
-		}
-		return true
+		return isBraced(bytes.TrimLeft(v, "{$ "))
 	}
 	if v[0] == '(' {
 		return true
@@ -338,6 +340,9 @@ func isVariable(v []byte) bool {
 	n := identLen(v)
 	if n == 0 || char.Class[v[0]]&char.Digit != 0 {
 		return false
+	}
+	if isCamel(v[:n]) && n == len(v) {
+		return true
 	}
 	if n < len(v) {
 		return char.IndexByte(".[-", v[n]) >= 0 && (v[n] != '-' || n+1 < len(v) && v[n+1] == '>') && !hasDigit(v)
@@ -351,6 +356,80 @@ func isVariable(v []byte) bool {
 		}
 	}
 	return len(v) > 1
+}
+
+// isBraced reports whether v, what follows "${", is a name and then the end of the brace or an
+// operator of a shell. Other text is literal: a password may have such signs.
+func isBraced(v []byte) bool {
+	n := identLen(bytes.TrimLeft(v, "!#"))
+	n += len(v) - len(bytes.TrimLeft(v, "!#"))
+	if n == len(v) {
+		return true
+	}
+	return n > 0 && (char.IndexByte("}:-.[?(/%^,", v[n]) >= 0 || v[n] == ' ')
+}
+
+// isInterpolated reports whether v, what is between the brackets of an interpolation, is an
+// expression: it begins with a name, a string or a bracket, and has letters.
+func isInterpolated(v []byte) bool {
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 {
+		return true
+	}
+	if len(v) > 1 && char.IndexByte("=-.#/&^@$(*>%!:", v[0]) >= 0 {
+		v = bytes.TrimLeft(v[1:], "-= $(.")
+	}
+	if len(v) == 0 {
+		return false
+	}
+	if char.DigitsFrom(v, 0, 3) == len(v) {
+		return true
+	}
+	if char.IsQuote(v[0]) {
+		return bytes.IndexByte(v[1:], v[0]) > 0
+	}
+	n := identLen(v)
+	if n == 0 || char.Class[v[0]]&char.Digit != 0 {
+		return false
+	}
+	return n == len(v) || char.IndexByte(".[(:|? -,+%/^&=", v[n]) >= 0 && isBalanced(v[n:])
+}
+
+// isBalanced reports whether the brackets in v close each other as far as they are closed.
+func isBalanced(v []byte) bool {
+	var open [8]byte
+	deep := 0
+	for _, c := range v {
+		switch c {
+		case '(', '[', '{':
+			if deep < len(open) {
+				open[deep] = closingBracket(c)
+			}
+			deep++
+		case ')', ']', '}':
+			if deep--; deep < 0 || deep < len(open) && open[deep] != c {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isCamel reports whether v is a name of letters in several words: jarUrl.
+func isCamel(v []byte) bool {
+	humps := 0
+	for i, c := range v {
+		if char.Class[c]&char.Letter == 0 {
+			return false
+		}
+		if char.Class[c]&char.Upper != 0 {
+			if i == 0 || char.Class[v[i-1]]&char.Upper != 0 {
+				return false
+			}
+			humps++
+		}
+	}
+	return humps > 0 && len(v) > 4*humps && !IsIrregular(v)
 }
 
 // IsNameOfSecret reports whether v is a name made of letters with a word in it that

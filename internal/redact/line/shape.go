@@ -5,6 +5,7 @@ package line
 
 import (
 	"bytes"
+	"math/bits"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 )
@@ -38,6 +39,9 @@ func ShapeOf(v, tail []byte) Shape {
 	i := 0
 	for i < len(v) && char.IndexByte("&*!@-+~(:.[{^?\\", v[i]) >= 0 {
 		i++
+	}
+	if isLiteral(v) {
+		return Other
 	}
 	if i > 0 && (char.IndexByte("([{", c) >= 0 || i == len(v)) {
 		return Call
@@ -85,6 +89,30 @@ func ShapeOf(v, tail []byte) Shape {
 		return Name
 	}
 	return Word
+}
+
+// isLiteral reports whether v has signs that no expression has together: four kinds of them, or
+// a bracket that another one closes.
+func isLiteral(v []byte) bool {
+	const signs = "!#$%^~{}[]?;*@+=&|<>"
+	kinds, odd := uint32(0), false
+	var open byte
+	for _, c := range v {
+		switch {
+		case c == '(' || c == '[' || c == '{':
+			open = c
+		case c == ')' || c == ']' || c == '}':
+			if open != 0 && (c == ')') != (open == '(') || open == '{' && c == ']' || open == '[' && c == '}' {
+				return !bytes.ContainsAny(v, "()\"'`.,")
+			}
+			open = 0
+		}
+		if n := char.IndexByte(signs, c); n >= 0 {
+			kinds |= 1 << n
+		}
+		odd = odd || char.IndexByte("#%^~", c) >= 0
+	}
+	return odd && bits.OnesCount32(kinds) > 3 && !bytes.ContainsAny(v, "()\"'`,")
 }
 
 // jointLen returns the length of what joins two names in code: ".", "->", "::", "?.", "!.".
