@@ -82,9 +82,12 @@ func (x *Scanner) maskArgument(i int) int {
 		return i + 1
 	}
 	start := x.back(i, max(0, i-maxTail), char.URL64, "$")
-	if k := x.ofSetter(start, i); k != fieldname.None {
+	if start == i {
+		x.maskCompared(i + 1)
+	}
+	if k, weak := x.ofSetter(start, i); k != fieldname.None {
 		b, e, after := x.stringAt(i + 1)
-		if after > 0 && isAssigned(x.S[b:e], k, !x.isSetter(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
+		if after > 0 && isAssigned(x.S[b:e], k, weak) && (x.Has(after, ")") || x.Has(after, ",")) {
 			x.mask(b, e, ruleOf(k, false))
 		}
 		return i + 1
@@ -119,20 +122,66 @@ func (x *Scanner) maskArgument(i int) int {
 	return i + 1
 }
 
-// ofSetter returns what the name [start, end) of a function says about its argument.
-func (x *Scanner) ofSetter(start, end int) fieldname.Kind {
+// ofSetter returns what the name [start, end) of a function says about its argument: of
+// setPassword, of a variable that is declared so, of the object of assign. weak reports that the argument has to
+// look like a secret.
+func (x *Scanner) ofSetter(start, end int) (k fieldname.Kind, weak bool) {
 	if start == end {
-		return fieldname.None
+		return fieldname.None, false
 	}
-	k := fieldname.OfName(x.S[start:end])
-	if k != fieldname.Password && k != fieldname.Secret || k == fieldname.Secret && isCapital(x.S[start]) &&
-		!x.isSetter(start, end) {
-		return fieldname.None
+	if k = fieldname.OfName(x.S[start:end]); k == fieldname.None && start > 0 && x.S[start-1] == '.' &&
+		char.EqualFold(x.S[start:end], "assign") {
+		b, e := x.Name(start - 1)
+		return secretOnly(fieldname.OfName(x.S[b:e])), false
 	}
-	if x.hasWord(start, end, getters[:]) {
-		return fieldname.None
+	if k = secretOnly(k); k == fieldname.Secret && isCapital(x.S[start]) && !x.isSetter(start, end) ||
+		x.hasWord(start, end, getters[:]) {
+		return fieldname.None, false
 	}
-	return k
+	return k, !x.isSetter(start, end) && !x.isDeclared(start)
+}
+
+// secretOnly returns k if it needs no other evidence.
+func secretOnly(k fieldname.Kind) fieldname.Kind {
+	if k == fieldname.Password || k == fieldname.Secret {
+		return k
+	}
+	return fieldname.None
+}
+
+// isDeclared reports whether the type string is before the name at start: std::string secret("x").
+func (x *Scanner) isDeclared(start int) bool {
+	e := x.back(start, max(0, start-8), char.Blank, "")
+	return e < start && e > len("string") && x.Fold(e-len("string"), "string") && !x.Is(e-len("string")-1, char.Alnum)
+}
+
+// comparisons are signs between a string and the variable that should be equal to it.
+var comparisons = [...]string{"===", "!==", "==", "!="}
+
+// maskCompared masks the string at i that is compared with a variable: ("x" == password).
+func (x *Scanner) maskCompared(i int) {
+	b, e, after := x.stringAt(i)
+	if after == 0 || e-b > MaxBehind || b < x.low {
+		return
+	}
+	v := x.End(after, 8, char.Blank)
+	for _, sign := range comparisons {
+		if !x.Has(v, sign) {
+			continue
+		}
+		name := x.End(v+len(sign), 8, char.Blank)
+		end := name
+		for end < len(x.S) && end < name+maxTail && (char.Class[x.S[end]]&char.Ident != 0 ||
+			char.IndexByte(".$@>:", x.S[end]) >= 0) {
+			end++
+		}
+		x.Touch(end)
+		if k := secretOnly(fieldname.OfName(x.S[name:end])); !x.Has(end, "(") && isAssigned(x.S[b:e], k, false) {
+			x.mask(b, e, ruleOf(k, false))
+		}
+		return
+	}
+	x.Touch(v + len(comparisons[0]))
 }
 
 // isSetter reports whether the name of a function [start, end) begins with a verb that sets.

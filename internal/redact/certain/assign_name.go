@@ -22,6 +22,13 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 	if start == end && sep == '=' && i > 1 && char.IndexByte("|?!", x.S[i-1]) >= 0 {
 		start, end = x.nameBeforeOperator(i)
 	}
+	if start == end && sep == '=' && x.Has(i+1, ">") { // (name) => "x"
+		if e := x.back(i, max(0, i-8), char.Blank, ""); e > 1 && x.S[e-1] == ')' {
+			if start, end = x.Name(e - 1); start == 0 || x.S[start-1] != '(' {
+				start, end = i, i
+			}
+		}
+	}
 	if start == end {
 		start, end = x.Name(x.beforeEmphasis(i))
 	}

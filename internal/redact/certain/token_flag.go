@@ -178,7 +178,7 @@ func (x *Scanner) setting(i int) {
 		b--
 	}
 	e := x.End(i, 48, char.Ident)
-	if e-i < 4 || !x.Is(b-1, char.Blank) || !x.Is(e, char.Blank) {
+	if e-i < 4 || !x.Is(e, char.Blank) || x.maskStatement(b, e) || !x.Is(b-1, char.Blank) {
 		return
 	}
 	w := b - 1
@@ -198,6 +198,28 @@ func (x *Scanner) setting(i int) {
 		}
 		return
 	}
+}
+
+// maskStatement masks the string behind the name [b, e) of a setting that has no sign: api_key "x";. It reports
+// whether the line begins so.
+func (x *Scanner) maskStatement(b, e int) bool {
+	v := x.End(e, 8, char.Blank)
+	if v >= len(x.S) || !char.IsQuote(x.S[v]) || v < x.low {
+		return false
+	}
+	if low := x.back(b, max(0, b-maxTail), char.Blank, ""); low > 0 && x.S[low-1] != '\n' {
+		return false
+	}
+	from, to, after := x.stringAt(v)
+	if after == 0 {
+		return false
+	}
+	x.Touch(after)
+	if k := secretOnly(fieldname.OfName(x.S[b:e])); (after == len(x.S) || char.IndexByte(";\r\n", x.S[after]) >= 0) &&
+		isAssigned(x.S[from:to], k, false) {
+		x.mask(from, to, ruleOf(k, false))
+	}
+	return true
 }
 
 // reachMachine is how far before a password a .netrc names its machine.

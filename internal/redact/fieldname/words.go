@@ -158,5 +158,5 @@ var pairs = [...]pair{
 var keyWords = [...]string{
 	"api", "access", "secret", "private", "signing", "encryption", "master", "account", "shared", "ssh",
 	"license", "auth", "session",
-	"subscription", "hmac", "consumer", "deploy", "client",
+	"subscription", "hmac", "consumer", "deploy", "client", "oauth", "cipher", "priv", "service", "db", "database",
 }

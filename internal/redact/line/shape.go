@@ -92,27 +92,40 @@ func ShapeOf(v, tail []byte) Shape {
 }
 
 // isLiteral reports whether v has signs that no expression has together: four kinds of them, or
-// a bracket that another one closes.
+// a bracket that one of another kind closes.
 func isLiteral(v []byte) bool {
 	const signs = "!#$%^~{}[]?;*@+=&|<>"
-	kinds, odd := uint32(0), false
-	var open byte
+	if bytes.ContainsAny(v, "\"'`") {
+		return false
+	}
+	kinds, odd, crossed := uint32(0), false, false
+	var open [8]byte
+	deep := 0
 	for _, c := range v {
-		switch {
-		case c == '(' || c == '[' || c == '{':
-			open = c
-		case c == ')' || c == ']' || c == '}':
-			if open != 0 && (c == ')') != (open == '(') || open == '{' && c == ']' || open == '[' && c == '}' {
-				return !bytes.ContainsAny(v, "()\"'`.,")
+		switch c {
+		case '(', '[', '{':
+			open[deep&7] = c
+			deep++
+		case ')', ']', '}':
+			if deep--; deep >= 0 {
+				crossed = crossed || c != closingBracket(open[deep&7])
 			}
-			open = 0
+			deep = max(deep, 0)
 		}
 		if n := char.IndexByte(signs, c); n >= 0 {
 			kinds |= 1 << n
 		}
 		odd = odd || char.IndexByte("#%^~", c) >= 0
 	}
-	return odd && bits.OnesCount32(kinds) > 3 && !bytes.ContainsAny(v, "()\"'`,")
+	return crossed || odd && bits.OnesCount32(kinds) > 3 && !bytes.ContainsAny(v, "(),")
+}
+
+// closingBracket returns the bracket that closes one.
+func closingBracket(c byte) byte {
+	if c == '(' {
+		return ')'
+	}
+	return c + 2
 }
 
 // jointLen returns the length of what joins two names in code: ".", "->", "::", "?.", "!.".
@@ -133,10 +146,7 @@ func endShape(v []byte, e, digits int, tail []byte) Shape {
 	rest := v[e+1:]
 	switch v[e] {
 	case '(', '[', '{':
-		closer := byte(')')
-		if v[e] != '(' {
-			closer = v[e] + 2
-		}
+		closer := closingBracket(v[e])
 		if digits*6 <= e || bytes.IndexByte(rest, closer) >= 0 || bytes.IndexByte(tail, closer) >= 0 || len(rest) == 0 {
 			return Call
 		}
