@@ -17,8 +17,13 @@ func CanHold(k Kind, v []byte) bool {
 	switch {
 	case len(v) == 0 || k == None:
 		return false
+	case k.IsSecret() && IsPublicKey(v):
+		return false
 	case len(v) > maxJudged:
-		return k != Person
+		if k == Key {
+			return IsRandom(v[:maxJudged])
+		}
+		return k != Person && (k == Line || k == Cookie || bytes.Count(v[:maxJudged], []byte(" ")) < maxJudged/10)
 	case k == Number:
 		return true
 	case IsReference(v) || IsFiller(v) || k.IsSecret() && isForeignWord(v):
@@ -38,6 +43,22 @@ func CanHold(k Kind, v []byte) bool {
 		return !isLocation(v)
 	}
 	return !isLocation(v) && !IsProse(v) && !isOwnWord(v)
+}
+
+// publicHeads begin public keys: of SSH, and a SubjectPublicKeyInfo in base64.
+var publicHeads = [...]string{"ssh-rsa ", "ssh-dss ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-", "AAAAB3NzaC1",
+	"AAAAC3NzaC1", "AAAAE2VjZHNh", "MFwwDQYJKoZIhvcNAQEBBQAD", "MIGfMA0GCSqGSIb3DQEBAQUAA4", "MIIBIjANBgkqhkiG9w0BAQEFAAOC",
+	"MIICIjANBgkqhkiG9w0BAQEFAAOC", "MIIBojANBgkqhkiG9w0BAQEFAAOC", "MFkwEwYHKoZIzj0CAQ", "MHYwEAYHKoZIzj0CAQ",
+	"MCowBQYDK2VwAyEA", "MCowBQYDK2VuAyEA", "-----BEGIN PUBLIC", "-----BEGIN CERT", "-----BEGIN RSA PUBLIC"}
+
+// IsPublicKey reports whether v begins as a public key or a certificate does.
+func IsPublicKey(v []byte) bool {
+	for _, h := range publicHeads {
+		if len(v) > len(h) && string(v[:len(h)]) == h {
+			return true
+		}
+	}
+	return false
 }
 
 // fillers are values that tell nothing: truth values, absences, what a type or a rule is
@@ -266,7 +287,7 @@ func hasHoles(v []byte) bool {
 		}
 		i++
 	}
-	return found && odd < 2
+	return found && odd < 2 && (odd == 0 || isBalanced(v))
 }
 
 // holeLen returns the length of the interpolation that v begins with, or 0.

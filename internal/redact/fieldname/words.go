@@ -46,7 +46,9 @@ var words = [...]word{
 	{"mnemonic", atEnd, Line}, {"seedphrase", atEnd, Line},
 	{"authorization", atEnd, Line}, {"cookie", atEnd, Cookie}, {"cookies", atEnd, Cookie},
 	{"token", atEnd, Secret}, {"bearer", atEnd, Secret}, {"connectionstring", atEnd, Secret},
-	{"auth", alone, Likely}, {"pass", alone, Weak}, {"pass", atEnd, Password},
+	{"seed", atEnd, Key}, {"tokens", atEnd, Key}, {"keys", atEnd, Key}, {"verifier", atEnd, Key},
+	{"ticket", atEnd, Key}, {"oauth", anywhere, Key}, {"oauth2", anywhere, Key}, {"key", alone, Key},
+	{"auth", alone, Likely}, {"auth", atEnd, Likely}, {"auth", anywhere, Key}, {"pass", alone, Weak}, {"pass", atEnd, Password},
 	{"ssn", anywhere, Number}, {"phone", atEnd, Number}, {"telephone", atEnd, Number}, {"mobile", atEnd, Number},
 	{"fax", atEnd, Number}, {"iban", atEnd, Number}, {"msisdn", atEnd, Number}, {"itin", atEnd, Number},
 	{"phonenumber", anywhere, Number}, {"mobilenumber", anywhere, Number}, {"socialsecuritynumber", anywhere, Number},
@@ -84,6 +86,7 @@ var about = [...]string{
 	"grant", "callback", "listener", "exception",
 	"engine", "backend", "driver", "module", "plugin", "package", "namespace", "group", "role", "username",
 	"email", "policies", "converter",
+	"matching", "match", "advice", "sid", "empty", "encryption", "extension", "reset", "help", "hint",
 	"visible", "visibility", "hidden", "complexity", "requirements", "reuse", "history", "resolver", "parser",
 	"reader", "writer", "jar", "domains", "seats", "oid", "charset", "broker", "encoding", "bytes", "in",
 }
