@@ -131,11 +131,17 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 			v += 2 // three quotes open a longer text
 		}
 		end, quoted = x.closing(v, x.S[q], slashes), true
+	case q < len(x.S) && (x.S[q] == '(' || x.S[q] == '[') && k == fieldname.Likely && x.maskPassword(q+1,
+		closingBracket(x.S[q])):
+		return
 	case q < len(x.S) && x.S[q] == '[' && !x.Has(q+1, "]") && mask.Len(x.S[q:]) == 0:
 		x.listValue(q+1, k, sep, name)
 		return
 	default:
 		end = x.bare(v, k, sep, name)
+	}
+	if k == fieldname.Weak && sep == ':' && x.isBehindUser(name) {
+		k = fieldname.Password
 	}
 	connection := k == fieldname.Password && sep == '=' && x.inConnection(name)
 	if connection && !quoted {
@@ -173,6 +179,22 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 	}
 	x.mask(v, end, ruleOf(k, connection))
 }
+
+// isBehindUser reports whether the member before the one at name is a user: {user: 'ann', pass: 'x'}.
+func (x *Scanner) isBehindUser(name int) bool {
+	low := max(0, name-reachUser)
+	e := x.back(name, low, char.Space, "\"'`\\,")
+	colon := bytes.LastIndexByte(x.S[low:e], ':')
+	if e == name || colon < 0 || bytes.ContainsAny(x.S[low+colon:e], "\n,;(){}") {
+		return false
+	}
+	b, end := x.Name(low + colon)
+	return end-b >= 4 && (char.HasFoldSuffix(x.S[b:end], "user") || char.HasFoldSuffix(x.S[b:end], "username") ||
+		char.HasFoldSuffix(x.S[b:end], "login"))
+}
+
+// reachUser is how far before a name the one of its user is looked for, in bytes.
+const reachUser = 96
 
 // ruleOf returns the rule under which the value of a name is masked.
 func ruleOf(k fieldname.Kind, connection bool) rule.Rule {

@@ -92,6 +92,9 @@ func (x *Scanner) maskArgument(i int) int {
 		}
 		return i + 1
 	}
+	if start < i && (x.maskSecond(start, i) || x.maskDecoded(start, i)) {
+		return i + 1
+	}
 	b := i + 2
 	e := b
 	for e < len(x.S) && e-b <= maxTail && x.S[e] != ' ' && x.S[e] != '\n' && x.S[e] != x.S[i+1] {
@@ -134,11 +137,89 @@ func (x *Scanner) ofSetter(start, end int) (k fieldname.Kind, weak bool) {
 		b, e := x.Name(start - 1)
 		return secretOnly(fieldname.OfName(x.S[b:e])), false
 	}
+	if k == fieldname.Key && x.isSetter(start, end) {
+		return k, false
+	}
 	if k = secretOnly(k); k == fieldname.Secret && isCapital(x.S[start]) && !x.isSetter(start, end) ||
 		x.hasWord(start, end, getters[:]) {
 		return fieldname.None, false
 	}
 	return k, !x.isSetter(start, end) && !x.isDeclared(start)
+}
+
+// loginCalls are ends of names of functions and types whose two arguments are a user and a password.
+var loginCalls = [...]string{
+	"basicauth", "basic_auth", "digestauth", "digest_auth", "httpauth", "credential", "credentials", "login", "signin",
+	"sign_in", "authenticate", "passwordauthentication", "authenticationtoken", "auth",
+}
+
+// maskSecond masks the password among the arguments of the call [start, i) whose "(" is at i, if the first one is a
+// user and both are strings: BasicAuth("ann", "x"). It reports whether it is such a call.
+func (x *Scanner) maskSecond(start, i int) bool {
+	known := false
+	for _, t := range loginCalls {
+		known = known || char.HasFoldSuffix(x.S[start:i], t)
+	}
+	if !known {
+		return false
+	}
+	return x.maskPassword(i+1, ')')
+}
+
+// maskPassword masks the second of two strings that begin at v and that the bracket end closes, and reports whether
+// there are two. The first is the name of a user.
+func (x *Scanner) maskPassword(v int, end byte) bool {
+	b, e, after := x.stringAt(v)
+	if after == 0 || e-b > maxTail || !x.Has(after, ",") || e == b {
+		return false
+	}
+	user := x.S[b:e]
+	b, e, after = x.stringAt(x.End(after+1, maxTail, char.Space))
+	if after == 0 || b < x.low {
+		return false
+	}
+	next := x.End(after, 8, char.Space)
+	if x.Has(next, ".toCharArray()") {
+		next += len(".toCharArray()")
+	}
+	x.Touch(next)
+	if next >= len(x.S) || x.S[next] != end {
+		return false
+	}
+	if isAssigned(x.S[b:e], fieldname.Password, false) && !char.EqualFold(user, string(x.S[b:e])) &&
+		bytes.IndexByte(user, ' ') < 0 && bytes.IndexByte(x.S[b:e], ' ') < 0 && !fieldname.OfName(user).IsSecret() {
+		x.mask(b, e, ruleOf(fieldname.Password, false))
+	}
+	return true
+}
+
+// maskDecoded masks the string that the call [start, i) decodes for a function that sets a secret:
+// setKey(Base64.decode("x")).
+func (x *Scanner) maskDecoded(start, i int) bool {
+	if w := x.S[start:i]; !char.HasFoldSuffix(w, "decode") && !char.HasFoldSuffix(w, "decodebase64") &&
+		!char.HasFoldSuffix(w, "unhexlify") && !char.HasFoldSuffix(w, "fromhex") && !char.HasFoldSuffix(w, "decodehex") &&
+		!char.HasFoldSuffix(w, "b64decode") && !char.HasFoldSuffix(w, "from_hex") {
+		return false
+	}
+	open := x.back(start, max(0, start-maxTail), char.Ident, "()")
+	open += bytes.LastIndexByte(x.S[open:start], '(')
+	if open < 0 || !x.Has(open, "(") {
+		return false
+	}
+	k := fieldname.OfName(x.S[x.back(open, max(0, open-maxTail), char.Ident, ""):open])
+	b, e, after := x.stringAt(i + 1)
+	if k.IsSecret() && after > 0 && b >= x.low && isAssigned(x.S[b:e], k, true) {
+		x.mask(b, e, ruleOf(k, false))
+	}
+	return k.IsSecret()
+}
+
+// closingBracket returns the bracket that closes c, which is "(" or "[".
+func closingBracket(c byte) byte {
+	if c == '(' {
+		return ')'
+	}
+	return ']'
 }
 
 // secretOnly returns k if it needs no other evidence.

@@ -321,9 +321,10 @@ func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
 		return
 	}
 	q := x.End(v, 8, char.Blank)
-	if q < end && char.IsQuote(x.S[q]) {
+	slashes := x.endOf(q, 8, '\\') - q
+	if q += slashes; q < end && char.IsQuote(x.S[q]) {
 		for q < end {
-			close := x.closing(q+1, x.S[q], 0)
+			close := x.closing(q+1, x.S[q], slashes)
 			if close > end || close >= len(x.S) {
 				close = end
 			}
@@ -337,7 +338,8 @@ func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
 			if next < 0 {
 				return
 			}
-			if q = x.End(close+next+1, 8, char.Blank); q >= end || !char.IsQuote(x.S[q]) {
+			q = x.End(close+next+1, 8, char.Blank)
+			if q = x.endOf(q, slashes, '\\'); q >= end || !char.IsQuote(x.S[q]) {
 				return
 			}
 		}

@@ -681,7 +681,9 @@ func IsRandom(v []byte) bool {
 	case have&char.Digit == 0 || have&char.Letter == 0 || isUUID(v):
 		return false
 	case hex:
-		return len(v) >= 32
+		return len(v) >= 32 || turns > 3
+	case len(v) >= 22 && len(v)%4 == 0 && v[len(v)-1] == '=' && have&char.Letter == char.Letter:
+		return turns > 0
 	case have&char.Letter == char.Letter:
 		return turns > 2
 	}
