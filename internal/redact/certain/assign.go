@@ -129,6 +129,8 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 		x.Touch(v + 1)
 		if v+1 < len(x.S) && x.S[v] == x.S[q] && x.S[v+1] == x.S[q] {
 			v += 2 // three quotes open a longer text
+		} else if v+1 < len(x.S) && x.S[q] == '`' && x.S[v] == '`' && char.Class[x.S[v+1]]&char.Space == 0 {
+			v++ // code in reStructuredText
 		}
 		end, quoted = x.closing(v, x.S[q], slashes), true
 	case q < len(x.S) && (x.S[q] == '(' || x.S[q] == '[') && k == fieldname.Likely && x.maskPassword(q+1,
@@ -165,6 +167,9 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 	}
 	if m := mask.Len(x.S[v:end]); m > 0 && len(trimTail(x.S[v+m:end])) == 0 {
 		return
+	}
+	if k == fieldname.Password && bytes.HasPrefix(x.S[v:end], []byte("pass:")) {
+		v += len("pass:") // -passin pass:x of openssl
 	}
 	switch {
 	case end-v > maxJudged:

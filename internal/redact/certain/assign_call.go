@@ -365,7 +365,11 @@ func (x *Scanner) longFlag(i int) {
 		}
 		return
 	}
-	if end := x.wordEnd(v); isAssigned(x.S[v:end], k, true) {
+	end, weak := x.wordEnd(v), true
+	if x.Has(v, "pass:") { // of openssl
+		v, weak = v+len("pass:"), false
+	}
+	if isAssigned(x.S[v:end], k, weak) {
 		x.mask(v, end, ruleOf(k, false))
 	}
 }

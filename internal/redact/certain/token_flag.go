@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
@@ -26,11 +27,30 @@ func (x *Scanner) flag(i int) int {
 	name := x.S[i:e]
 	switch k := fieldname.OfName(name); {
 	case k.IsSecret():
-		x.value(v, k, '=', i)
+		sep := byte('=')
+		if x.isArgument(v, i) {
+			sep = ' '
+		}
+		x.value(v, k, sep, i)
 	case char.EqualFold(name, "user") || char.EqualFold(name, "proxy-user"):
 		x.userFlag(v)
 	}
 	return i
+}
+
+// isArgument reports whether the word at v, one blank behind the flag whose name is at i, is its argument on a
+// command line: a command is before it, and the line ends or another flag follows.
+func (x *Scanner) isArgument(v, i int) bool {
+	if !x.Is(v-1, char.Blank) || x.Is(v-2, char.Blank) || len(bytes.TrimSpace(x.before(i-2))) == 0 && !x.Has(i-4, "  ") {
+		return false
+	}
+	e := x.wordEnd(v)
+	if e == v || fieldname.IsNameOfSecret(x.S[v:e]) || line.IsType(x.S[v:e]) {
+		return false
+	}
+	next := x.End(e, 8, char.Blank)
+	x.Touch(next + 1)
+	return next >= len(x.S) || char.IndexByte("\n\r\\|&;>`", x.S[next]) >= 0 || next > e && x.S[next] == '-'
 }
 
 // listed returns where the next string of a list begins whose last one ends
@@ -128,17 +148,17 @@ func (x *Scanner) shortFlag(i int) int {
 		}
 		return i + 1
 	}
-	var line []byte
+	var before []byte
 	for k := range short {
 		f := &short[k]
 		if f.letter != c || f.glued != (v == i+2) || v >= len(x.S) || x.S[v] == '-' {
 			continue
 		}
-		if line == nil {
-			line = x.before(i)
+		if before == nil {
+			before = x.before(i)
 		}
 		for _, name := range f.commands {
-			if isCommand(line, name) {
+			if isCommand(before, name) {
 				x.value(v, fieldname.Password, ' ', i)
 				return i + 1
 			}

@@ -256,6 +256,9 @@ func kindOfEnding(w, rest []byte) Kind {
 			char.HasFoldSuffix(w, "secretkey") || char.HasFoldSuffix(w, "privatekey") {
 			return Secret
 		}
+		if char.HasFoldSuffix(w, "key") && isQualified(rest) && !isRenamed(w[:len(w)-len("key")], w[len(w)-len("key"):]) {
+			return Key
+		}
 	case 's':
 		if char.HasFoldSuffix(w, "passwords") {
 			return Password

@@ -2,6 +2,7 @@ package fieldname
 
 import (
 	"bytes"
+	"math/bits"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 )
@@ -36,7 +37,7 @@ func CanHold(k Kind, v []byte) bool {
 	case k == PII:
 		return hasDigit(v) || OfName(v) == None
 	case k == Key:
-		return IsRandom(v)
+		return IsRandom(v) || isComplex(v)
 	case k == Likely:
 		return IsTelling(v)
 	case k == Line:
@@ -621,14 +622,14 @@ func IsTelling(v []byte) bool {
 	}
 	letters, digits, signs := 0, 0, 0
 	for _, c := range v {
-		switch bits := char.Class[c]; {
-		case bits&char.Letter != 0:
+		switch class := char.Class[c]; {
+		case class&char.Letter != 0:
 			letters++
-		case bits&char.Digit != 0:
+		case class&char.Digit != 0:
 			digits++
 		case char.IndexByte("!@#$%^&*?+=~", c) >= 0:
 			signs++
-		case bits&char.Space != 0:
+		case class&char.Space != 0:
 			return false
 		}
 	}
@@ -667,13 +668,13 @@ func IsRandom(v []byte) bool {
 	}
 	have, turns, hex := uint16(0), 0, true
 	for i, c := range v {
-		bits := char.Class[c]
-		if bits&(char.Alnum) == 0 && char.IndexByte("_-+/=~.", c) < 0 {
+		class := char.Class[c]
+		if class&(char.Alnum) == 0 && char.IndexByte("_-+/=~.", c) < 0 {
 			return false
 		}
-		have |= bits
-		hex = hex && bits&char.Hex != 0
-		if i > 0 && (bits^char.Class[v[i-1]])&char.Digit != 0 && bits&char.Class[v[i-1]]&char.Word == char.Word {
+		have |= class
+		hex = hex && class&char.Hex != 0
+		if i > 0 && (class^char.Class[v[i-1]])&char.Digit != 0 && class&char.Class[v[i-1]]&char.Word == char.Word {
 			turns++
 		}
 	}
@@ -688,6 +689,21 @@ func IsRandom(v []byte) bool {
 		return turns > 2
 	}
 	return turns > 4 && len(v) >= 20
+}
+
+// isComplex reports whether v has letters in both cases, digits, and three kinds of signs that no name or path has.
+func isComplex(v []byte) bool {
+	have, kinds := uint16(0), uint32(0)
+	for _, c := range v {
+		have |= char.Class[c]
+		if n := char.IndexByte("!#%^*~@&+=?|<>;", c); n >= 0 {
+			kinds |= 1 << n
+		}
+		if char.Class[c]&char.Space != 0 || char.IndexByte("(){}[],'\"`$", c) >= 0 {
+			return false
+		}
+	}
+	return len(v) >= 16 && have&char.Letter == char.Letter && have&char.Digit != 0 && bits.OnesCount32(kinds) > 1
 }
 
 func isUUID(v []byte) bool {

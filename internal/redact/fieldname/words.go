@@ -142,7 +142,7 @@ var pairs = [...]pair{
 	{"key", keyWords[:], Secret},
 	{"keys", keyWords[:], Secret},
 	{"code", []string{"security", "recovery", "verification", "backup", "authorization"}, Secret},
-	{"string", []string{"connection"}, Secret},
+	{"string", []string{"connection"}, Secret}, {"verifier", []string{"oauth", "code", "pkce"}, Secret},
 	{"phrase", []string{"seed", "recovery", "mnemonic", "backup"}, Line},
 	{"words", []string{"seed", "recovery"}, Line},
 	{"passe", []string{"de", "palavra"}, Password},
