@@ -308,7 +308,8 @@ const maxWords = 8
 // phraseEnd returns the end of the words that the value [v, end) begins, which its line has behind its name and
 // nothing else; or end.
 func (x *Scanner) phraseEnd(v, end int, k fieldname.Kind, sep byte, name int) int {
-	if k != fieldname.Password && k != fieldname.Secret || !x.Is(end, char.Blank) || !x.Is(end+1, char.Alnum) {
+	if k != fieldname.Password && k != fieldname.Secret || x.S[v] == '#' || !x.Is(end, char.Blank) ||
+		!x.Is(end+1, char.Alnum) {
 		return end
 	}
 	eol := lineEnd(x.S, end, end+MaxBehind)

@@ -24,6 +24,9 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	}
 	l := x.lineOf(name, end)
 	defer func() { x.Touch(l.Read) }()
+	if isFragment(value, l.Tail) {
+		return true
+	}
 	s := line.ShapeOf(value, l.Tail)
 	if l.IsSetting(name, v, sep) {
 		return s == line.Call && (bytes.IndexByte(value, '(') > 0 || value[0] == '{' && len(l.Tail) > 0 &&
@@ -84,6 +87,32 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	return l.IsCode(name, sep) && !fieldname.IsTelling(value)
 }
 
+// fragments are in code and in expressions of other tools, not in words of settings.
+var fragments = [...]string{"===", "!==", "})", "){", ").*", "&&!", "||!", ":!0", ":!1"}
+
+// isFragment reports whether a value without quotes is a part of code: a lambda, a negative number, a name before a
+// colon, a type with a flag (flags.2?true).
+func isFragment(v, tail []byte) bool {
+	last := v[len(v)-1]
+	switch {
+	case bytes.HasPrefix(v, []byte("->")), v[0] == '-' && len(v) > 1 && char.Class[v[1]]&char.Digit != 0 && !line.HasDigit(
+		bytes.TrimLeft(v[1:], "0123456789abcdefx.")) && len(v) < 12:
+		return true
+	case last == ':' || len(tail) > 0 && tail[0] == ':':
+		return !line.HasDigit(v)
+	case bytes.HasPrefix(v, []byte(`\`)) || bytes.HasPrefix(v, []byte("###")):
+		return true
+	}
+	for _, t := range fragments {
+		if bytes.Contains(v, []byte(t)) {
+			return true
+		}
+	}
+	flag := bytes.IndexByte(v, '?')
+	return flag > 2 && flag+1 < len(v) && char.Class[v[flag-1]]&char.Digit != 0 && v[flag-2] == '.' &&
+		char.Class[v[flag+1]]&char.Letter != 0
+}
+
 // isSecretLiteral reports whether the string at [v, end) may be the secret that the name
 // announces: in code it is often the name of a field, a label or a pattern.
 func (x *Scanner) isSecretLiteral(v, end int, k fieldname.Kind, sep byte, name int) bool {
@@ -91,7 +120,7 @@ func (x *Scanner) isSecretLiteral(v, end int, k fieldname.Kind, sep byte, name i
 	if k == fieldname.Person || k == fieldname.PII {
 		return true
 	}
-	if fieldname.IsPattern(value) {
+	if fieldname.IsPattern(value) || len(value) == 1 && sep == '=' {
 		return false
 	}
 	if !fieldname.IsNameOfSecret(value) {

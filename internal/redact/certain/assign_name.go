@@ -47,6 +47,9 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 				return start, end, two
 			}
 		}
+		if k == fieldname.Key && len(name) == len("key") {
+			k = x.ofKeyAlone(start, end, sep)
+		}
 		if k == fieldname.None && (len(name) == len("value") || len(name) == len("default")) {
 			if char.EqualFold(name, "value") || char.EqualFold(name, "default") {
 				if k = x.paired(start); k == fieldname.None {
@@ -72,6 +75,19 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 		}
 	}
 	return start, end, k
+}
+
+// ofKeyAlone returns the kind of the name "key" at start: None in a query, whose parameters are looked at
+// elsewhere, and behind a word that makes it another key.
+func (x *Scanner) ofKeyAlone(start, end int, sep byte) fieldname.Kind {
+	if start > 0 && sep == '=' && char.IndexByte("?&", x.S[start-1]) >= 0 {
+		return fieldname.None
+	}
+	e := x.back(start, max(0, start-4), char.Blank, "")
+	if b := x.back(e, max(0, e-maxTail), char.Letter, ""); e < start && b < e {
+		return fieldname.OfName(x.S[b:end])
+	}
+	return fieldname.Key
 }
 
 // nameTails are those of the names that nameBefore knows: OfName's, verbs, and names of pairs.

@@ -45,7 +45,8 @@ func (x *Scanner) isArgument(v, i int) bool {
 		return false
 	}
 	e := x.wordEnd(v)
-	if e == v || fieldname.IsNameOfSecret(x.S[v:e]) || line.IsType(x.S[v:e]) {
+	if e == v || fieldname.IsNameOfSecret(x.S[v:e]) || line.IsType(x.S[v:e]) ||
+		line.IsProseWord(x.S[v:e], []byte(" of")) {
 		return false
 	}
 	next := x.End(e, 8, char.Blank)

@@ -18,7 +18,7 @@ func CanHold(k Kind, v []byte) bool {
 	switch {
 	case len(v) == 0 || k == None:
 		return false
-	case k.IsSecret() && IsPublicKey(v):
+	case k.IsSecret() && (IsPublicKey(v) || isFile(v) || isObjectID(v) || isAction(v) || isSentence(v) || isComposed(v)):
 		return false
 	case len(v) > maxJudged:
 		if k == Key {
@@ -78,6 +78,9 @@ var fillers = [...]string{
 	"example", "sample", "demo", "fake", "pass", "passw", "passwd", "password", "secret", "asdf", "qwerty",
 	"guest", "root", "admin", "postgres", "mysql", "username", "user", "123456", "1234567",
 	"12345678", "123456789", "abc123", "admin123", "password123", "changeme123",
+	"ask", "prompt", "any", "something", "anything", "whatever", "nothing", "ignored", "deny", "allow", "wrong", "reset",
+	"md5", "scram-sha-256", "sha256_password", "mysql_native_password", "caching_sha2_password", "bcrypt", "scrypt", "argon2",
+	"argon2id", "argon2i", "pbkdf2", "plain", "plaintext", "cleartext", "crypt", "sha1", "sha256", "sha512", "function",
 }
 
 var fillerGate = fillerGates()
@@ -97,7 +100,7 @@ var fillerHeads = [...]string{"your-", "your_", "your ", "<your", "replace-", "r
 
 // IsFiller reports whether v is one of fillers, or begins as such a rule or request does.
 func IsFiller(v []byte) bool {
-	if isIn(v, &fillerGate, fillers[:]) || isExample(v) {
+	if isIn(v, &fillerGate, fillers[:]) || isExample(v) || isInvented(v) {
 		return true
 	}
 	for _, h := range ruleHeads {
@@ -565,6 +568,9 @@ func isLocation(v []byte) bool {
 	default:
 		return bytes.Count(v, []byte("/")) > 1 && isPath(v, "/-_.") && !hasDigit(v) && bytes.Equal(v, bytes.ToLower(v))
 	}
+	if isRoute(v) {
+		return true
+	}
 	have, signs := uint16(0), 0
 	for _, c := range v {
 		switch {
@@ -576,6 +582,27 @@ func isLocation(v []byte) bool {
 		have |= char.Class[c]
 	}
 	return signs > 1 && have&(char.Upper|char.Digit) != char.Upper|char.Digit || signs*6 > len(v)
+}
+
+// isRoute reports whether v is a path of parts without signs, of which two are words or all are of small letters.
+func isRoute(v []byte) bool {
+	words, parts := 0, 0
+	lower := true
+	for _, part := range bytes.Split(v[1:], []byte("/")) {
+		if !isPath(part, "_-.") && (len(part) == 0 || char.Class[part[0]]&char.Digit == 0) {
+			return false
+		}
+		parts++
+		letters := true
+		for _, c := range part {
+			letters = letters && (char.Class[c]&char.Letter != 0 || c == '_' || c == '-' || c == '.')
+			lower = lower && char.Class[c]&(char.Upper|char.Digit) == 0
+		}
+		if letters && len(part) > 3 && !IsIrregular(part) {
+			words++
+		}
+	}
+	return v[0] == '/' && (lower || parts > 2 && words > 1)
 }
 
 // isPerson reports whether v may be the name of a person.

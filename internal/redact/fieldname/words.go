@@ -46,7 +46,7 @@ var words = [...]word{
 	{"mnemonic", atEnd, Line}, {"seedphrase", atEnd, Line},
 	{"authorization", atEnd, Line}, {"cookie", atEnd, Cookie}, {"cookies", atEnd, Cookie},
 	{"token", atEnd, Secret}, {"bearer", atEnd, Secret}, {"connectionstring", atEnd, Secret},
-	{"seed", atEnd, Key}, {"tokens", atEnd, Key}, {"keys", atEnd, Key}, {"verifier", atEnd, Key},
+	{"seed", atEnd, Key}, {"tokens", atEnd, Key}, {"verifier", atEnd, Key},
 	{"ticket", atEnd, Key}, {"oauth", anywhere, Key}, {"oauth2", anywhere, Key}, {"key", alone, Key},
 	{"auth", alone, Likely}, {"auth", atEnd, Likely}, {"auth", anywhere, Key}, {"pass", alone, Weak}, {"pass", atEnd, Password},
 	{"ssn", anywhere, Number}, {"phone", atEnd, Number}, {"telephone", atEnd, Number}, {"mobile", atEnd, Number},
@@ -86,7 +86,7 @@ var about = [...]string{
 	"grant", "callback", "listener", "exception",
 	"engine", "backend", "driver", "module", "plugin", "package", "namespace", "group", "role", "username",
 	"email", "policies", "converter",
-	"matching", "match", "advice", "sid", "empty", "encryption", "extension", "reset", "help", "hint",
+	"matching", "match", "advice", "sid", "empty", "encryption", "extension", "reset", "help",
 	"visible", "visibility", "hidden", "complexity", "requirements", "reuse", "history", "resolver", "parser",
 	"reader", "writer", "jar", "domains", "seats", "oid", "charset", "broker", "encoding", "bytes", "in",
 }
@@ -120,6 +120,11 @@ var notBefore = [...]struct {
 		"site", "pub", "host", "verification", "verify", "entity", "parent", "child", "sequence", "data", "value",
 		"the", "a", "is", "of", "my", "any", "each", "this",
 	}},
+}
+
+// headWords begin names of what people read or of what is true: LABEL_PASSWORD, has_password.
+var headWords = [...]string{
+	"label", "lbl", "title", "msg", "show", "hide", "mandatory", "invalid", "missing", "is", "has", "no", "nopasswd", "err",
 }
 
 // qualifiers are last words that say for what a secret is, not what it is.
