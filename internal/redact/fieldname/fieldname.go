@@ -213,7 +213,7 @@ func kindOfWord(prev, w, rest []byte, first bool) Kind {
 			if !char.EqualFold(w, e.text) {
 				continue
 			}
-			if e.place == anywhere && (e.kind != Key || len(rest) < 24 && bytes.IndexByte(rest, '=') < 0) || isQualified(rest) && (e.place == atEnd || first) {
+			if e.place == anywhere && (e.kind != Likely || len(rest) < 24 && bytes.IndexByte(rest, '=') < 0) || isQualified(rest) && (e.place == atEnd || first) {
 				if prev != nil && isRenamed(prev, w) {
 					return None
 				}
