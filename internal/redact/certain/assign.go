@@ -39,6 +39,7 @@ func (x *Scanner) assign(i, w int, sep byte) int {
 	case x.thinAddress(i):
 		return i + w
 	}
+	x.maskPiped(i)
 	return x.colonToken(i, w)
 }
 

@@ -103,6 +103,9 @@ func isFragment(v, tail []byte) bool {
 	case bytes.HasPrefix(v, []byte(`\`)) || bytes.HasPrefix(v, []byte("###")):
 		return true
 	}
+	if len(v) > 4 && v[1] == '.' && v[3] == ':' && char.Class[v[0]]&char.Class[v[2]]&char.Digit != 0 {
+		return true // urn:ietf:wg:oauth:2.0:oob
+	}
 	for _, t := range fragments {
 		if bytes.Contains(v, []byte(t)) {
 			return true

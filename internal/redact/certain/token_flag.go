@@ -149,6 +149,10 @@ func (x *Scanner) shortFlag(i int) int {
 		}
 		return i + 1
 	}
+	if c == 'b' && isCommand(x.before(i), "htpasswd") {
+		x.maskWord(x.End(i+1, 8, char.Letter), 3)
+		return i + 1
+	}
 	var before []byte
 	for k := range short {
 		f := &short[k]
@@ -166,6 +170,38 @@ func (x *Scanner) shortFlag(i int) int {
 		}
 	}
 	return i + 1
+}
+
+// maskWord masks the nth word behind the flag that ends at i: htpasswd -b FILE USER PASSWORD.
+func (x *Scanner) maskWord(i, n int) {
+	e := i
+	for v := i; n > 0; n-- {
+		if v = x.End(e, 8, char.Blank); v == e {
+			return
+		}
+		if e = x.wordEnd(v); n == 1 && v >= x.low && isAssigned(x.S[v:e], fieldname.Password, false) {
+			x.mask(v, e, rule.Assignment)
+		}
+	}
+}
+
+// maskPiped masks the password in the string around the ":" at i that is piped to chpasswd: echo 'ann:x' | chpasswd.
+func (x *Scanner) maskPiped(i int) {
+	b := x.back(i, max(0, i-maxTail), char.Ident, "")
+	if b == i || b < len("echo '") || !char.IsQuote(x.S[b-1]) || !x.Has(b-len("echo '"), "echo ") || i+1 < x.low {
+		return
+	}
+	e := x.closing(i+1, x.S[b-1], 0)
+	if e >= len(x.S) || x.S[e] != x.S[b-1] {
+		return
+	}
+	pipe := x.End(e+1, 8, char.Blank)
+	stop := lineEnd(x.S, pipe, pipe+maxTail)
+	x.Touch(stop)
+	if x.Has(pipe, "|") && bytes.Contains(x.S[pipe:stop], []byte("chpasswd")) && isAssigned(x.S[i+1:e], fieldname.Password,
+		false) {
+		x.mask(i+1, e, rule.Assignment)
+	}
 }
 
 // before returns the line before i, as far as a flag's command is looked for.
