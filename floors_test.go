@@ -40,8 +40,8 @@ var layers = [][]string{
 // may import those before it, and the package of the directory itself all of them.
 var orders = map[string][]string{
 	"internal/redact": {
-		"rule", "char", "span", "finding", "mask", "cursor", "escape", "checksum", "fieldname",
-		"mailhost", "line", "token",
+		"rule", "char", "span", "finding", "mask", "cursor", "escape", "checksum", "phone", "fieldname", "command",
+		"mailhost", "line", "token", "encoded",
 		"detector", "memory", "literal", "certain", "engine", "format", "stream", "redactlog",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},

@@ -20,6 +20,8 @@ func Subject() *measure.Subject {
 		{Name: "registered", Do: measureRegistered},
 		{Name: "short", Do: measureShort},
 		{Name: "hostile", Do: measureHostile},
+		{Name: "dense", Do: measureDense},
+		{Name: "placeholders", Do: measurePlaceholders},
 		{Name: "bodies", Do: measureBodies},
 		{Name: "stream", Do: measureStream},
 	}
@@ -28,7 +30,8 @@ Measure how fast text is redacted on this machine: on what a model is sent and
 answers, on code, on short lines, in pieces, and on texts that are made to be
 slow. Each figure stands beside one look through a table at every byte, and
 beside one regular expression for each of the plainest rules, on the same text
-in the same run. It takes about two minutes and writes nothing.
+in the same run. Placeholders are next to masking. It takes about two minutes and
+writes nothing.
 
     go run -C bench . redact [flags]
 

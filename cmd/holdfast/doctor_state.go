@@ -42,18 +42,19 @@ func (a *app) seeConfig(daemon.Paths) finding {
 	if err != nil {
 		return bad(err)
 	}
+	note := noteDefaultRequests(l)
+	if note != "" {
+		note = "; " + note
+	}
 	if all := l.Policy.Weakened; len(all) > 0 {
-		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed", "weakened: %s", strings.Join(all, "; "))
+		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed",
+			"weakened: %s%s", strings.Join(all, "; "), note)
 	}
 	if len(l.Deprecated) > 0 {
-		return warn("leave out what has no effect", "%s", strings.Join(l.Deprecated, "; "))
+		return warn("leave out what has no effect", "%s%s", strings.Join(l.Deprecated, "; "), note)
 	}
 	if path == "" {
 		return okay("none, the safe defaults govern")
-	}
-	note := ""
-	if rows := l.Config.Egress.ListDefaultRequests(); len(rows) > 0 {
-		note = "; without redact: request: a request with a secret is refused: " + strings.Join(rows, ", ")
 	}
 	return okay("%s loads, and only you can change it%s", path, note)
 }

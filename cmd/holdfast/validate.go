@@ -3,19 +3,27 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 )
 
 func validateCommand() command {
-	return command{name: "validate", about: "check a JSON document against a JSON Schema", run: validate, help: `
-Check a JSON document against a JSON Schema, as gate K1 does. What does not fit
-is named by JSON pointers, never quoted. The exit code is 3 when the document
-does not fit.
+	const about = "check the configuration, or a JSON document against a JSON Schema"
+	return command{name: "validate", about: about, run: validate, help: `
+Without --schema, check the configuration that --config names, as the daemon
+does when it starts: it prints what is weakened, keys without effect, and rows of
+the allowlist that refuse secrets by default. Nothing is started.
 
+With --schema, check a JSON document against a JSON Schema, as gate K1 does. What
+does not fit is named by JSON pointers, never quoted. The exit code is 3 when the
+document does not fit.
+
+    holdfast validate [--config FILE]
     holdfast validate --schema SCHEMA [FILE | -]
 
     $ echo '{"type":"object","required":["path"]}' > schema.json
@@ -30,6 +38,9 @@ func validate(a *app, args []string) error {
 	rest, err := a.parse(fs, args, 0, 1)
 	if err != nil {
 		return err
+	}
+	if *file == "" && len(rest) == 0 {
+		return a.validateConfig()
 	}
 	if *file == "" || *file == "-" {
 		return usage("`holdfast validate --schema schema.json document.json`", "name the schema's file with --schema")
@@ -70,4 +81,42 @@ func validate(a *app, args []string) error {
 		}
 	}
 	return status(exitRefused)
+}
+
+// validateConfig loads the configuration, and prints what its author should know.
+func (a *app) validateConfig() error {
+	path, l, err := a.loads()
+	if err != nil {
+		return err
+	}
+	warnings := []string{}
+	for _, w := range l.Policy.Weakened {
+		warnings = append(warnings, "weakened: "+w)
+	}
+	warnings = append(warnings, l.Deprecated...)
+	if note := noteDefaultRequests(l); note != "" {
+		warnings = append(warnings, note)
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"valid": true, "config": path, "warnings": warnings})
+	}
+	if path == "" {
+		fmt.Fprintln(a.out, "no configuration; the defaults apply")
+		return nil
+	}
+	fmt.Fprintf(a.out, "%s: valid\n", clean(path))
+	for _, w := range warnings {
+		fmt.Fprintf(a.out, "warning: %s\n", clean(w))
+	}
+	return nil
+}
+
+// noteDefaultRequests names the rows that refuse secrets because they do not say otherwise, or returns "".
+func noteDefaultRequests(l *config.Loaded) string {
+	rows := l.Config.Egress.ListDefaultRequests()
+	if len(rows) == 0 {
+		return ""
+	}
+	return "a request with a secret is refused by default, where earlier versions masked it " +
+		"(`redact: {request: mask}`): " + strings.Join(rows, ", ")
 }

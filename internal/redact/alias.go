@@ -16,12 +16,12 @@ type (
 	Memory  = memory.Memory
 	Stream  = stream.Stream
 	Found   = stream.Found
-	Kinds   = rule.Kinds
+	Class   = rule.Class
 )
 
 // What BodyOf searches for.
 const (
-	AllKinds     = rule.AllKinds
+	AnyClass     = rule.AnyClass
 	OnlySecrets  = rule.OnlySecrets
 	OnlyPersonal = rule.OnlyPersonal
 )

@@ -20,7 +20,7 @@ var encoders = map[string]func([]byte) string{
 	},
 }
 
-// opensTo reports whether a body and a record mask secret in a string that holds it.
+// opensTo checks that a body, a record, a text and a stream mask secret in a string that holds it.
 func opensTo(t *testing.T, e *Engine, name, text, secret string) {
 	t.Helper()
 	doc, err := json.Marshal(map[string]any{"a": text, "n": 1})
@@ -34,6 +34,11 @@ func opensTo(t *testing.T, e *Engine, name, text, secret string) {
 	if r, err := e.Body("application/json", doc); err != nil || strings.Contains(string(r.Out), core) || !r.Found() {
 		t.Errorf("%s: body %.300s, %v", name, r.Out, err)
 	}
+	r := e.Text([]byte(text))
+	if strings.Contains(string(r.Out), core) || !r.Found() {
+		t.Errorf("%s: text %.300s", name, r.Out)
+	}
+	agrees(t, e, r, []byte(text[:len(text)/2]), []byte(text[len(text)/2:]))
 }
 
 // What is masked in text is masked in every encoding, behind bytes that are not

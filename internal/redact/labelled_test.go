@@ -213,6 +213,7 @@ func kinds() map[string]func(*maker) {
 		"authorization": (*maker).authorization, "url credentials": (*maker).urlCredentials, "assignment": (*maker).assignment,
 		"password hash": (*maker).passwordHash,
 		"email":         (*maker).email, "card": (*maker).card, "ssn": (*maker).ssn, "iban": (*maker).iban, "phone": (*maker).phone,
+		"phone, national": (*maker).nationalPhone, "phone, named": (*maker).namedPhone,
 		"birth": (*maker).birth, "bank": (*maker).bank, "health": (*maker).health, "national id": (*maker).nationalID,
 		"tax id": (*maker).taxID, "vehicle": (*maker).vehicle, "wallet": (*maker).wallet, "personal field": (*maker).personalField,
 	}

@@ -9,6 +9,7 @@
 //   - checksum, fieldname, mailhost: check digits; names whose value is secret; hosts of addresses
 //   - literal, memory: registered secrets, and pages that reach no disk
 //   - certain: what its own form or a telling name shows, from API keys to IBANs
+//   - encoded: base64, base32 and hexadecimal in text
 //   - engine: passes over a text until nothing more is found
 //   - format: JSON, forms, multipart, mail, events, archives, URLs, header fields
 //   - stream: text in pieces
@@ -41,8 +42,9 @@ type Record struct{ b []byte }
 // Bytes returns the document. The caller must not change it.
 func (r Record) Bytes() []byte { return r.b }
 
-// Text redacts text of any kind. If the engine is not one that New made, or
-// faults, the whole text is masked under the rule "fault".
+// Text redacts text of any kind. It opens base64, base32 and hexadecimal two levels
+// deep. If the engine is not one that New made, or faults, the whole text is masked
+// under the rule "fault".
 func (e *Engine) Text(s []byte) Result {
 	if e == nil {
 		return engine.Hidden(s)
@@ -57,9 +59,9 @@ func (e *Engine) Text(s []byte) Result {
 // bytes; a value that had to be decoded is encoded again.
 //
 // What is wrapped is opened, four levels deep: escapes, JSON in strings,
-// base64, base64url and hexadecimal runs of 24 bytes or more (masked whole
-// where something is found inside; Text does not look into them), gzip, zlib,
-// bzip2 and zip. In pictures, sound and fonts the readable stretches are read.
+// base64, base64url, base32 and hexadecimal runs of 24 bytes or more (masked whole
+// where something is found inside), gzip, zlib, bzip2 and zip. In pictures,
+// sound and fonts the readable stretches are read.
 //
 // The error is a RedactionError, and nothing may be shown or sent then. Rule
 // "redact/unscannable": something in the body cannot be read to its end (it
@@ -75,13 +77,13 @@ func (e *Engine) Body(contentType string, body []byte) (Result, error) {
 	return e.reader().Body(contentType, body)
 }
 
-// BodyOf redacts as Body does, but finds only those kinds: of secrets and personal data one kind stays as it
+// BodyOf redacts as Body does, but finds only that class: of secrets and personal data one class stays as it
 // is. Within a text, personal data in a secret is part of the secret. The engine must be one that New made.
-func (e *Engine) BodyOf(kinds Kinds, contentType string, body []byte) (Result, error) {
+func (e *Engine) BodyOf(class Class, contentType string, body []byte) (Result, error) {
 	r := e.reader()
 	switch {
-	case e == nil || kinds == AllKinds:
-	case kinds == OnlySecrets:
+	case e == nil || class == AnyClass:
+	case class == OnlySecrets:
 		r = e.secrets
 	default:
 		r = e.personal
@@ -106,7 +108,7 @@ func (e *Engine) Replace(text []byte) (r Result, unread bool, err error) {
 // "value" beside a "name" that says so. What is left keeps its bytes, and a
 // valid document stays valid. Anything else than one JSON document of at most
 // 10 000 levels is redacted as text. Names and strings are opened for text
-// behind base64 and escapes, as Body opens them; what cannot be read to its end
+// in base64 and escapes, as Body opens them; what cannot be read to its end
 // there is masked. The error is a RedactionError: the engine is not one that New
 // made, or it faulted; then nothing may be shown.
 func (e *Engine) JSON(doc []byte) (Result, error) { return e.reader().JSON(doc) }

@@ -35,6 +35,7 @@ var tokenTexts = func() (l []masked) {
 			"sk-proj-" + b62, "sk-ant-api03-" + b62, "sk-or-v1-" + hex64, "hf_" + b62, "api_org_" + b62, "gsk_" + long, "sk_" + hex64[:48], "r8_" + b62 + "a",
 			"jina_" + long, "pcsk_" + long, "lsv2_pt_" + hex64, "lsv2_sk_" + hex64, "wandb_v1_" + long, "tgp_v1_" + b62, "fw_" + b62[:24], "e2b_" + hex64[:40],
 			"csk-" + long, "xai-" + long, "pplx-" + long, "nvapi-" + long, "tvly-" + b62, "fc-" + hex64[:32], "ABSK" + long, "bedrock-api-key-" + long,
+			"key_" + hex64, "rpa_" + long[:44], "m0-" + long[:40], hex64[:32] + "." + b62[:16],
 		},
 		"secret.private_key": {
 			"AGE-SECRET-KEY-1" + up32, "AGE-SECRET-KEY-PQ-1" + up32, "xprv" + "9" + long[:106],
@@ -56,6 +57,9 @@ var tokenTexts = func() (l []masked) {
 			"SG." + b62[:22] + "." + long[:43], "hvs." + b62, "dp.pt." + long[:43], "dp.st.dev." + long[:43], "snyk_uat." + long, "dt0c01." + up32[:24] + "." + long[:64], "sk.eyJ" + long, "sl." + long,
 			"LTAI" + "5t" + b62[:18], "dapi" + hex64[:32], "ATATT3" + long, "ATBB" + b62[:32], "EAA" + long, "oy2" + strings.Repeat("abc2", 11)[:43], "AKCp" + long, "SK" + hex64[:32], "sha256~" + long[:43],
 			"MTk4" + b62[:22] + "." + "GabcdE" + "." + b62, b62[:14] + ".atlasv1." + long, "pat" + b62[:14] + "." + hex64, hex64[:32] + "-us12", "1/1234567890123456:" + hex64[:32], "123456789:AA" + b62[:33],
+			"cal_live_" + hex64[:32], "key_live_" + b62[:32], "key_test_" + b62[:32], "ion_" + long[:42], "lip_" + b62[:20], "live_pub_" + hex64[:31], "test_pub_" + hex64[:31],
+			"os_v2_app_" + strings.Repeat("abc2", 25), "ovsxat_" + b62, "pgar_" + strings.Repeat("abc2", 7)[:27], "sc_" + long, "FlyV1 fm2_" + long + ",fm2_" + long,
+			"sandbox-sq0csb-" + long[:43], "spu-" + hex64[:32], "thog-secret-" + hex64[:32], "xaat-" + uuid1, "xapt-" + uuid1, "vk1.a." + long, "deepgram = " + hex64[:40],
 		},
 	} {
 		for _, t := range tokens {

@@ -35,12 +35,11 @@ func (x *exchange) cleanMapped(header http.Header) (http.Header, *holdfast.Error
 			return nil, failed
 		}
 	}
-	personal := cleaner.Rules{Row: d, Secrets: d.Personal}
 	for _, e := range values.Personal {
 		if d.Personal == domain.Off || d.Personal == domain.Pass {
 			break
 		}
-		if header, failed = x.cleanBy(e, personal, header); failed != nil {
+		if header, failed = x.cleanBy(e, cleaner.RequestRules(d), header); failed != nil {
 			return nil, failed
 		}
 	}

@@ -146,9 +146,13 @@ func checkRedaction(d *Domain) *holdfast.Error {
 		return wrong("has the redaction "+quote(string(d.Personal))+" of personal data", "write mask, refuse or pass")
 	}
 	replaces := d.Type == LLM && (d.Request == "" || d.Request == Placeholder)
-	if d.Personal != "" && (replaces || d.Request == Off && d.Response == Off) {
-		return wrong("decides on personal data, and does not mask or refuse secrets",
-			"off looks for nothing, and placeholders are of both: leave `personal` out, or write `request: mask` or `refuse`")
+	if d.Personal != "" && replaces {
+		return wrong("has `personal` next to placeholders, which replace personal data as well",
+			"leave `personal` out, or write `request: mask` or `refuse`")
+	}
+	if d.Personal != "" && d.Request == Off && d.Response == Off {
+		return wrong("has `personal`, and searches in neither direction",
+			"leave `personal` out, or write mask or refuse for `request` or `response`")
 	}
 	if d.Response == Restore && d.Request != "" && d.Request != Placeholder {
 		return wrong("restores what its requests do not replace",

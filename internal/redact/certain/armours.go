@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
-// armourBody is the text behind the line that begins a private key: lines of base64,
+// armourBody is the text after the line that begins a private key: lines of base64,
 // the fields before them (RFC 1421, 4880, 4716), and the line that ends it. It may be a
 // string of code or JSON, quoted, indented, or on one line.
 type armourBody struct {
@@ -159,7 +159,7 @@ func (x *Scanner) findsEnd(b *armourBody, i int) bool {
 // isChunk reports whether s may be a line of base64 rather than a word.
 func isChunk(s []byte) bool { return len(s) >= 4 && !isWord(s) }
 
-// isWord reports whether s has small letters only behind its first.
+// isWord reports whether s has small letters only after its first.
 func isWord(s []byte) bool {
 	for _, c := range s[1:] {
 		if char.Class[c]&char.Lower == 0 {
@@ -181,7 +181,7 @@ func isKeyText(s []byte) bool {
 	return len(s) >= 32 && have&char.Digit != 0
 }
 
-// nextLine returns where the next line of an armour begins, behind the end of the one
+// nextLine returns where the next line of an armour begins, after the end of the one
 // at i: over line breaks, also escaped, quotes, commas and marks of quoted text.
 func (x *Scanner) nextLine(i int) int {
 	for stop := min(len(x.S), i+maxBetween+1); i < stop; {
@@ -233,7 +233,7 @@ func (x *Scanner) base64End(i, stop int) int {
 	}
 	for n := 0; n < 8 && i < stop && x.S[i] == '='; n++ {
 		for i++; i < stop && n == 0 && char.Class[x.S[i]]&char.Std64 != 0; {
-			i++ // the sum behind OpenPGP's base64
+			i++ // the sum after OpenPGP's base64
 		}
 	}
 	return i

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
@@ -38,8 +39,9 @@ func (x *Scanner) assign(i, w int, sep byte) int {
 		return x.putty(i)
 	case x.thinAddress(i):
 		return i + w
+	case start > 0 && x.S[start-1] == '/' && x.maskCommand(command.FindAtSwitch(x.S, i)):
+	case sep == ':' && x.maskAfterSentence(i+w):
 	}
-	x.maskPiped(i)
 	return x.colonToken(i, w)
 }
 
@@ -199,7 +201,7 @@ func (x *Scanner) isBehindUser(name int) bool {
 		char.HasFoldSuffix(x.S[b:end], "login"))
 }
 
-// reachUser is how far before a name the one of its user is looked for, in bytes.
+// reachUser is the number of bytes before a name in which the one of its user is looked for.
 const reachUser = 96
 
 // ruleOf returns the rule under which the value of a name is masked.
@@ -261,7 +263,7 @@ func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 	if name > 0 && char.IsQuote(x.S[name-1]) {
 		quote = x.S[name-1]
 	}
-	whole := -1 // whether the line begins with the name, once that is asked
+	whole := -1 // 1 if the line begins with the name, 0 if not
 	for ; i < len(x.S); i++ {
 		c := x.S[i]
 		switch {
@@ -300,10 +302,13 @@ func (x *Scanner) endsSetting(i int) bool {
 		return x.Has(i+1, "/") || x.Has(i+1, "br") || x.Has(i+1, "<")
 	}
 	x.Touch(i + 1)
+	if char.IndexByte("[(,+=", x.S[i-1]) >= 0 {
+		return true // of an expression
+	}
 	return i+1 >= len(x.S) || x.Is(i+1, char.Space) || char.IndexByte(",;:)]}", x.S[i+1]) >= 0 || char.IsQuote(x.S[i+1])
 }
 
-// maxWords is how many words a value without quotes may have.
+// maxWords is the greatest number of words of a value without quotes.
 const maxWords = 8
 
 // phraseEnd returns the end of the words that the value [v, end) begins, which its line has behind its name and
@@ -340,7 +345,11 @@ func (x *Scanner) phraseEnd(v, end int, k fieldname.Kind, sep byte, name int) in
 func (x *Scanner) credentials(v int) int {
 	for _, word := range [...]string{"bearer", "basic", "token", "digest"} {
 		if x.Fold(v, word) && x.Is(v+len(word), char.Blank) {
-			return x.End(v+len(word), 8, char.Blank)
+			next := x.End(v+len(word), 8, char.Blank)
+			if word == "token" && !fieldname.IsTelling(x.S[next:x.wordEnd(next)]) {
+				return v // "token has expired"
+			}
+			return next
 		}
 	}
 	return v

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
@@ -71,6 +72,29 @@ func isOneOf(w []byte, list []string) bool {
 	return false
 }
 
+// accounts are the ends of names of functions that take a user and a password.
+var accounts = [...]string{
+	"passwordauthentication", "passwordcredentials", "passwordcredential", "networkcredential", "basicauth",
+	"basic_auth", "basicauthentication", "digestauth", "digest_auth", "auth", "login", "passwordtoken", "credential",
+	"credentials", "signin", "sign_in", "authenticate", "authenticationtoken",
+}
+
+// maskSecond masks the second of the strings that a function takes whose name [start, end) says that it takes a user
+// and a password: NetworkCredential("kim", "x"), auth=("kim", "x"). It reports whether it is such a call.
+func (x *Scanner) maskSecond(start, end int) bool {
+	open := end
+	if start == end {
+		end = x.back(end, max(0, end-maxTail), char.Blank, "=")
+		start = x.back(end, max(0, end-maxTail), char.Ident, "")
+	}
+	for _, account := range accounts {
+		if char.HasFoldSuffix(x.S[start:end], account) {
+			return x.maskPassword(open+1, ')')
+		}
+	}
+	return false
+}
+
 // maskArgument masks a secret among the arguments of the call whose "(" is at i: set("api_key",
 // "x"), setPassword("x"), getenv("SECRET") or "x".
 func (x *Scanner) maskArgument(i int) int {
@@ -89,10 +113,12 @@ func (x *Scanner) maskArgument(i int) int {
 		b, e, after := x.stringAt(i + 1)
 		if after > 0 && isAssigned(x.S[b:e], k, weak) && (x.Has(after, ")") || x.Has(after, ",")) {
 			x.mask(b, e, ruleOf(k, false))
+		} else {
+			x.maskSecond(start, i)
 		}
 		return i + 1
 	}
-	if start < i && (x.maskSecond(start, i) || x.maskDecoded(start, i)) {
+	if x.maskSecond(start, i) || start < i && x.maskDecoded(start, i) {
 		return i + 1
 	}
 	b := i + 2
@@ -106,11 +132,21 @@ func (x *Scanner) maskArgument(i int) int {
 	}
 	after := e + 1
 	k := fieldname.OfName(x.S[b:e])
+	v := x.End(after, 1, 0)
+	if x.Has(after, ",") {
+		v = x.End(after+1, maxTail, char.Space)
+	}
+	if v > after { // set("section", "password", "x")
+		if b, e, end := x.stringAt(v); end > 0 && x.Has(end, ",") && fieldname.OfName(x.S[b:e]).IsSecret() {
+			k, after = fieldname.OfName(x.S[b:e]), end
+			v = x.End(end+1, maxTail, char.Space)
+		}
+	}
 	if !k.IsSecret() {
+		x.maskSecond(start, i)
 		return i + 1
 	}
 	if x.Has(after, ",") {
-		v := x.End(after+1, maxTail, char.Space)
 		if b, e, end := x.stringAt(v); end > 0 && v >= x.low {
 			last := x.S[x.back(i, start, char.Alnum, ""):i]
 			if isAssigned(x.S[b:e], k, k == fieldname.Line || k == fieldname.Cookie || !isOneOf(last, callee[:])) {
@@ -147,27 +183,8 @@ func (x *Scanner) ofSetter(start, end int) (k fieldname.Kind, weak bool) {
 	return k, !x.isSetter(start, end) && !x.isDeclared(start)
 }
 
-// loginCalls are ends of names of functions and types whose two arguments are a user and a password.
-var loginCalls = [...]string{
-	"basicauth", "basic_auth", "digestauth", "digest_auth", "httpauth", "credential", "credentials", "login", "signin",
-	"sign_in", "authenticate", "passwordauthentication", "authenticationtoken", "auth",
-}
-
-// maskSecond masks the password among the arguments of the call [start, i) whose "(" is at i, if the first one is a
-// user and both are strings: BasicAuth("ann", "x"). It reports whether it is such a call.
-func (x *Scanner) maskSecond(start, i int) bool {
-	known := false
-	for _, t := range loginCalls {
-		known = known || char.HasFoldSuffix(x.S[start:i], t)
-	}
-	if !known {
-		return false
-	}
-	return x.maskPassword(i+1, ')')
-}
-
-// maskPassword masks the second of two strings that begin at v and that the bracket end closes, and reports whether
-// there are two. The first is the name of a user.
+// maskPassword masks the second of two strings that begin at v, and reports whether there are two. The first is the
+// name of a user. If the bracket end does not close them, the second has to look like a password.
 func (x *Scanner) maskPassword(v int, end byte) bool {
 	b, e, after := x.stringAt(v)
 	if after == 0 || e-b > maxTail || !x.Has(after, ",") || e == b {
@@ -175,7 +192,7 @@ func (x *Scanner) maskPassword(v int, end byte) bool {
 	}
 	user := x.S[b:e]
 	b, e, after = x.stringAt(x.End(after+1, maxTail, char.Space))
-	if after == 0 || b < x.low {
+	if after == 0 || b < x.low || e == b {
 		return false
 	}
 	next := x.End(after, 8, char.Space)
@@ -183,11 +200,9 @@ func (x *Scanner) maskPassword(v int, end byte) bool {
 		next += len(".toCharArray()")
 	}
 	x.Touch(next)
-	if next >= len(x.S) || x.S[next] != end {
-		return false
-	}
-	if isAssigned(x.S[b:e], fieldname.Password, false) && !char.EqualFold(user, string(x.S[b:e])) &&
-		bytes.IndexByte(user, ' ') < 0 && bytes.IndexByte(x.S[b:e], ' ') < 0 && !fieldname.OfName(user).IsSecret() {
+	weak := next >= len(x.S) || x.S[next] != end || fieldname.OfName(user).IsSecret()
+	if text := x.S[b:e]; x.S[b] != '/' && isAssigned(text, fieldname.Password, weak) &&
+		!char.EqualFold(user, string(text)) && bytes.IndexByte(user, ' ') < 0 && bytes.IndexByte(text, ' ') < 0 {
 		x.mask(b, e, ruleOf(fieldname.Password, false))
 	}
 	return true
@@ -197,8 +212,9 @@ func (x *Scanner) maskPassword(v int, end byte) bool {
 // setKey(Base64.decode("x")).
 func (x *Scanner) maskDecoded(start, i int) bool {
 	if w := x.S[start:i]; !char.HasFoldSuffix(w, "decode") && !char.HasFoldSuffix(w, "decodebase64") &&
-		!char.HasFoldSuffix(w, "unhexlify") && !char.HasFoldSuffix(w, "fromhex") && !char.HasFoldSuffix(w, "decodehex") &&
-		!char.HasFoldSuffix(w, "b64decode") && !char.HasFoldSuffix(w, "from_hex") {
+		!char.HasFoldSuffix(w, "unhexlify") && !char.HasFoldSuffix(w, "fromhex") &&
+		!char.HasFoldSuffix(w, "decodehex") && !char.HasFoldSuffix(w, "b64decode") &&
+		!char.HasFoldSuffix(w, "from_hex") {
 		return false
 	}
 	open := x.back(start, max(0, start-maxTail), char.Ident, "()")
@@ -313,6 +329,9 @@ func (x *Scanner) maskBehindOperator(i int) int {
 		return i + 1
 	}
 	if op == '|' && (i == 0 || x.S[i-1] != '|') {
+		if x.maskCommand(command.FindBeforePipe(x.S, i)) {
+			return i + 1
+		}
 		return x.maskTableCell(i)
 	}
 	return i + 1

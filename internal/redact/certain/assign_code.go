@@ -22,9 +22,12 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	if sep == ' ' {
 		return false
 	}
+	if last := value[len(value)-1]; (last == '[' || last == '(') && end < len(x.S) && char.IsQuote(x.S[end]) {
+		return true // os.environ["NAME"]
+	}
 	l := x.lineOf(name, end)
 	defer func() { x.Touch(l.Read) }()
-	if isFragment(value, l.Tail) {
+	if line.IsFragment(value, l.Tail) {
 		return true
 	}
 	s := line.ShapeOf(value, l.Tail)
@@ -87,35 +90,6 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	return l.IsCode(name, sep) && !fieldname.IsTelling(value)
 }
 
-// fragments are in code and in expressions of other tools, not in words of settings.
-var fragments = [...]string{"===", "!==", "})", "){", ").*", "&&!", "||!", ":!0", ":!1"}
-
-// isFragment reports whether a value without quotes is a part of code: a lambda, a negative number, a name before a
-// colon, a type with a flag (flags.2?true).
-func isFragment(v, tail []byte) bool {
-	last := v[len(v)-1]
-	switch {
-	case bytes.HasPrefix(v, []byte("->")), v[0] == '-' && len(v) > 1 && char.Class[v[1]]&char.Digit != 0 && !line.HasDigit(
-		bytes.TrimLeft(v[1:], "0123456789abcdefx.")) && len(v) < 12:
-		return true
-	case last == ':' || len(tail) > 0 && tail[0] == ':':
-		return !line.HasDigit(v)
-	case bytes.HasPrefix(v, []byte(`\`)) || bytes.HasPrefix(v, []byte("###")):
-		return true
-	}
-	if len(v) > 4 && v[1] == '.' && v[3] == ':' && char.Class[v[0]]&char.Class[v[2]]&char.Digit != 0 {
-		return true // urn:ietf:wg:oauth:2.0:oob
-	}
-	for _, t := range fragments {
-		if bytes.Contains(v, []byte(t)) {
-			return true
-		}
-	}
-	flag := bytes.IndexByte(v, '?')
-	return flag > 2 && flag+1 < len(v) && char.Class[v[flag-1]]&char.Digit != 0 && v[flag-2] == '.' &&
-		char.Class[v[flag+1]]&char.Letter != 0
-}
-
 // isSecretLiteral reports whether the string at [v, end) may be the secret that the name
 // announces: in code it is often the name of a field, a label or a pattern.
 func (x *Scanner) isSecretLiteral(v, end int, k fieldname.Kind, sep byte, name int) bool {
@@ -151,7 +125,7 @@ func (x *Scanner) isScored(name, end int) bool {
 	return false
 }
 
-// isHumped reports whether a name has a capital behind a small letter.
+// isHumped reports whether a name has a capital after a small letter.
 func isHumped(name []byte) bool {
 	for i := 1; i < len(name) && char.Class[name[i]]&char.Ident != 0; i++ {
 		if isCapital(name[i]) && char.Class[name[i-1]]&char.Lower != 0 {

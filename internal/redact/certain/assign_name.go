@@ -98,7 +98,8 @@ func tailsOfNames() fieldname.Tails {
 	for _, w := range fieldname.Verbs {
 		t.Add(w)
 	}
-	for _, w := range [...]string{"was", "value", "default", "content", "private-lines"} {
+	for _, w := range [...]string{"was", "value", "default", "content", "private-lines", "prod", "dev", "live",
+		"confirm", "old", "new"} {
 		t.Add(w)
 	}
 	return t
@@ -293,7 +294,7 @@ func (x *Scanner) literalPrefix(v int) int {
 // literalPrefixes are before the quote of a string, in the languages that have them.
 var literalPrefixes = [...]string{
 	"b", "r", "f", "u", "l", "n", "e", "c", "s", "q", "u8", "rb", "br", "fr", "rf", "cr", "@", "$", "$@",
-	"@$", "&", "*", "r#", "br#", "#", "ur",
+	"@$", "&", "*", "r#", "br#", "#", "ur", "raw",
 }
 
 // closesString reports whether the quote at q ends a string in which the name at name is:

@@ -246,9 +246,16 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 		return false
 	}
 	v := x.End(i+len(word), 8, char.Blank)
+	if x.Fold(v, "for ") { // SET PASSWORD FOR NAME = 'x'
+		eol := lineEnd(x.S, v, v+MaxBehind)
+		x.Touch(eol)
+		if sign := bytes.IndexByte(x.S[v:eol], '='); sign > 0 {
+			v = x.End(v+sign+1, 8, char.Blank)
+		}
+	}
 	if !x.Has(v, "'") && !x.Has(v, `"`) {
-		if end := x.wordEnd(v); word == "by" && x.Has(i+2, " ") && v >= x.low && (x.S[i] == 'B' || x.altersUser(e-len(w))) &&
-			isAssigned(x.S[v:end], fieldname.Password, false) {
+		if end := x.wordEnd(v); word == "by" && x.Has(i+2, " ") && v >= x.low &&
+			(x.S[i] == 'B' || x.altersUser(e-len(w))) && isAssigned(x.S[v:end], fieldname.Password, false) {
 			x.mask(v, end, rule.Assignment)
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
@@ -11,7 +12,7 @@ import (
 // reachSentence is the number of bytes between a name and the verb of its sentence.
 const reachSentence = 60
 
-// maskSpoken judges the word for a password whose "w" is at i: what is said or set behind it.
+// maskSpoken judges the word for a password whose "w" is at i: what is said or set after it.
 func (x *Scanner) maskSpoken(i int) {
 	if !x.Fold(i-4, "passw") {
 		return
@@ -24,7 +25,13 @@ func (x *Scanner) maskSpoken(i int) {
 		}
 		return
 	}
-	if !x.Is(e, char.Blank) {
+	if x.maskCommand(command.FindArgument(x.S, start, e)) {
+		return
+	}
+	if x.Has(e, "'s ") {
+		e += len("'s")
+	} else if !x.Is(e, char.Blank) {
+		x.maskBefore(start)
 		x.maskBelowHead(i)
 		x.maskInserted(start, e)
 		x.maskElement(start, e)
@@ -32,7 +39,7 @@ func (x *Scanner) maskSpoken(i int) {
 		return
 	}
 	v := x.End(e, 8, char.Blank)
-	if v < x.low || fieldname.OfName(x.S[start:e]) != fieldname.Password {
+	if v < x.low || fieldname.OfName(bytes.TrimSuffix(x.S[start:e], []byte("'s"))) != fieldname.Password {
 		return
 	}
 	x.maskBelowHead(i)
@@ -44,7 +51,7 @@ func (x *Scanner) maskSpoken(i int) {
 		}
 		return
 	}
-	if x.afterVerb(v, fieldname.Password) {
+	if x.afterVerb(v, fieldname.Password) && x.low > v {
 		return
 	}
 	if x.Fold(v, "for ") { // SET PASSWORD FOR 'ann'@'host' = 'x'
@@ -70,7 +77,71 @@ func (x *Scanner) maskSpoken(i int) {
 	}
 	if end := x.wordEnd(v); fieldname.IsStrong(x.S[v:end]) && isAssigned(x.S[v:end], fieldname.Password, true) {
 		x.mask(v, end, ruleOf(fieldname.Password, false))
+		return
 	}
+	// "the password was changed to x"
+	for n, b := 0, v; n < 6 && b < v+reachSentence; n++ {
+		end := x.wordEnd(b)
+		if x.isUnlikeWord(b, end) {
+			x.mask(b, end, rule.Assignment)
+			return
+		}
+		if b = x.End(end, 8, char.Blank); b == end {
+			return // the end of the sentence
+		}
+	}
+}
+
+// maskBefore masks the word that a sentence calls a password before it does so: "Use x as the password." start is where
+// the name begins.
+func (x *Scanner) maskBefore(start int) {
+	e := start
+	for range 3 {
+		if e = x.back(e, max(0, e-8), char.Blank, ""); e == 0 || x.S[e-1] == '\n' {
+			return
+		}
+		b := e
+		for b > 0 && e-b < maxTail && char.Class[x.S[b-1]]&char.Space == 0 && !char.IsQuote(x.S[b-1]) {
+			b--
+		}
+		if b >= x.low && x.isUnlikeWord(b, e) {
+			x.mask(b, e, rule.Assignment)
+			return
+		}
+		if char.Class[x.S[e-1]]&char.Letter == 0 {
+			return
+		}
+		e = b
+	}
+}
+
+// maskAfterSentence masks the word after a colon at i that ends its line, where the sentence before announces a secret:
+// "Here is the API key you asked for: x". It reports whether it did.
+func (x *Scanner) maskAfterSentence(i int) bool {
+	words := x.S[max(0, i-1-reachSentence) : i-1]
+	words = bytes.TrimLeft(words[bytes.LastIndexByte(words, '\n')+1:], " \t")
+	if bytes.Count(words, []byte(" ")) < 2 || !x.Is(i, char.Blank) || bytes.ContainsAny(words, "(){}[]=;<>\"") ||
+		!fieldname.HasName(words) {
+		return false
+	}
+	v := x.End(i, 8, char.Blank)
+	if v < x.low || !x.Is(v, char.Alnum) {
+		return false
+	}
+	end := x.wordEnd(v)
+	if !x.isUnlikeWord(v, end) {
+		return false
+	}
+	x.mask(v, end, rule.Assignment)
+	return true
+}
+
+// isUnlikeWord reports whether [b, e) looks like a password or a key, and like nothing else in a sentence: letters and
+// digits with a sign among them, or random.
+func (x *Scanner) isUnlikeWord(b, e int) bool {
+	v := x.S[b:e]
+	return fieldname.IsStrong(v) && (bytes.ContainsAny(v[1:len(v)-1], "!@#$%^&*?+~") || fieldname.IsRandom(v)) &&
+		!bytes.ContainsAny(v, "(){}[]<>:=;,|/\\") && isAssigned(v, fieldname.Password, true)
 }
 
 // maskElement masks the string that follows the name [start, end) in a literal of a pair:
@@ -99,23 +170,23 @@ func (x *Scanner) maskElement(start, end int) {
 // maskNextLine masks the word alone on the line below a heading that ends at end, if it looks
 // like a password.
 func (x *Scanner) maskNextLine(start, end int) {
-	if !x.Has(end, "\n") && !x.Has(end, "\r\n") {
+	if end = x.endOf(end, 2, '*'); !x.Has(end, "\n") && !x.Has(end, "\r\n") {
 		return
 	}
 	b := x.back(start, max(0, start-maxTail), char.Blank, "#*")
 	if b > 0 && x.S[b-1] != '\n' {
 		return
 	}
-	v := x.End(end, 4, char.Space)
+	v := x.endOf(x.End(end, 4, char.Space), 1, '`')
 	e := x.wordEnd(v)
-	if x.Touch(e); v >= x.low && (e == len(x.S) || x.Is(e, char.Space) && x.S[e] < ' ' && x.S[e] != '\t') &&
+	if x.Touch(e); v >= x.low && (e == len(x.S) || x.S[e] == '`' || x.S[e] == '\n' || x.S[e] == '\r') &&
 		fieldname.IsStrong(x.S[v:e]) && isAssigned(x.S[v:e], fieldname.Password, true) &&
 		!bytes.ContainsAny(x.S[v:e], "(){}[]<>:=;,|/\\") {
 		x.mask(v, e, rule.Assignment)
 	}
 }
 
-// afterVerb masks the value behind the verb at v: "is x". It reports whether one is there.
+// afterVerb masks the value after the verb at v: "is x". It reports whether one is there.
 func (x *Scanner) afterVerb(v int, k fieldname.Kind) bool {
 	for _, verb := range fieldname.Verbs {
 		if !x.Has(v, verb) || !x.Is(v+len(verb), char.Blank) {

@@ -10,7 +10,7 @@ import (
 // maxTable is the number of bytes of a table that are masked by its head.
 const maxTable = MaxAhead / 2
 
-// maskTableCell judges the cell of a table of Markdown behind the "|" at i: a head above values, or
+// maskTableCell judges the cell of a table of Markdown after the "|" at i: a head above values, or
 // a name before one.
 func (x *Scanner) maskTableCell(i int) int {
 	b := x.End(i+1, 8, char.Blank)
@@ -128,7 +128,7 @@ func (x *Scanner) maskColumn(i int, sep byte, n int, k fieldname.Kind) {
 	x.Touch(i)
 }
 
-// nthCell returns the offset behind the nth sep of a row.
+// nthCell returns the offset after the nth sep of a row.
 func nthCell(row []byte, sep byte, n int) (int, bool) {
 	at := 0
 	for ; n >= 0; n-- {
@@ -186,7 +186,7 @@ func (x *Scanner) maskBelowHead(i int) {
 	}
 }
 
-// headBehind judges the cell behind the "," at i as the head of a table.
+// headBehind judges the cell after the "," at i as the head of a table.
 func (x *Scanner) headBehind(i int) int {
 	if !x.Is(i+1, char.Letter) {
 		return i + 1

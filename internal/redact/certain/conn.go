@@ -73,7 +73,7 @@ func hostsByLast() *[256][]string {
 }
 
 // inConnection says whether the name at i is one of the settings of a
-// connection string: others stand before it, and behind each a ";", a blank,
+// connection string: others stand before it, and after each a ";", a blank,
 // or in a URL a "&".
 func (x *Scanner) inConnection(i int) bool {
 	if i == 0 || char.IndexByte("; &?", x.S[i-1]) < 0 {

@@ -9,7 +9,7 @@ import (
 
 // A trigger is worth a look where the bytes beside it allow it to begin
 // anything. Each bit stands for a few triggers and says of a byte whether it is
-// one of them (at), may stand before one (before) or behind one (after); what
+// one of them (at), may stand before one (before) or after one (after); what
 // has the same bit in all three is looked at. A bit may let through more than
 // its triggers need, never less.
 const (
@@ -93,7 +93,7 @@ func mayPrecede(b byte) uint32 {
 	return m
 }
 
-// mayFollow returns the triggers that b may stand behind.
+// mayFollow returns the triggers that b may follow.
 func mayFollow(b byte) uint32 {
 	m := tellAlways | tellRun | tellTail | tellHead
 	if char.Class[b]&char.URL64 != 0 || b == '.' || b == '=' {

@@ -3,8 +3,8 @@ package certain
 import "github.com/holdfast-dev/holdfast/internal/redact/char"
 
 // iban returns the end of the international bank account number at i, or 0
-// (ISO 13616): a known country's length and 1 modulo 97. The last parts of a
-// UUID are none.
+// (ISO 13616): a known country's length and 1 modulo 97. Parts of a UUID are
+// none: dashes are behind every four places.
 func (x *Scanner) iban(i int) int {
 	want := ibanLen(char.ToLower(x.S[i]), char.ToLower(x.S[i+1]))
 	if want == 0 {
@@ -19,6 +19,8 @@ func (x *Scanner) iban(i int) int {
 			n++
 		case x.S[j] != ' ' && x.S[j] != '-' || n%4 != 0:
 			return 0
+		case x.S[j] == '-' && !dashed && n > 4:
+			return 0 // the first dash of a UUID
 		default:
 			dashed = dashed || x.S[j] == '-'
 		}
@@ -28,7 +30,7 @@ func (x *Scanner) iban(i int) int {
 	if dashed && i > 0 && x.S[i-1] == '-' {
 		return 0
 	}
-	if n < want || x.Is(j, char.Alnum) || mod97(b[:want]) != 1 {
+	if n < want || x.Is(j, char.Alnum) || dashed && x.Has(j, "-") || mod97(b[:want]) != 1 {
 		return 0
 	}
 	return j

@@ -101,7 +101,7 @@ func (x *Scanner) user(l, i int) []byte {
 	return x.S[l:i]
 }
 
-// behindMarks returns where [l, i) begins behind its last mark.
+// behindMarks returns where [l, i) begins after its last mark.
 func behindMarks(s []byte, l, i int) int {
 	for j := l; j < i; j++ {
 		if n := cursor.Mark(s[:i], j); n > 0 {

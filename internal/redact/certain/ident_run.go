@@ -19,6 +19,7 @@ const maxMixed = 96
 // i: a token that begins a word, or an identifier. It returns where to go on,
 // or 0 where the digits are to be judged by themselves.
 func (x *Scanner) mixedRun(i, n int) int {
+	x.maskKey(i)
 	s := x.S
 	b := i
 	for b > 0 && i-b < maxHead && char.Class[s[b-1]]&char.Letter != 0 {

@@ -3,6 +3,7 @@ package certain
 import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/phone"
 )
 
 // context is a word that says what a number is.
@@ -35,11 +36,8 @@ var contexts = [...]struct {
 	text []string
 }{
 	{wordSSN, []string{"ssn", "ssns", "social", "taxpayer", "itin", "tin"}},
-	{wordPhone, []string{
-		"phone", "phones", "telephone", "tel", "mobile", "cell", "cellphone", "fax", "whatsapp", "landline", "telefon",
-		"handy", "mobil", "tlf", "msisdn", "phonenumber",
-	}},
-	{wordCall, []string{"call", "dial", "ring", "text", "sms", "contact", "reach"}},
+	{wordPhone, phone.Words[:]},
+	{wordCall, phone.CallWords[:]},
 	{wordRouting, []string{"aba", "routing", "rtn"}},
 	{wordNHS, []string{"nhs"}},
 	{wordAadhaar, []string{"aadhaar", "aadhar", "uidai"}},

@@ -4,6 +4,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/checksum"
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
+	"github.com/holdfast-dev/holdfast/internal/redact/phone"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
@@ -108,9 +109,8 @@ func (x *Scanner) number(i int, g []cursor.Group) int {
 	if i < x.low {
 		return i + n
 	}
-	last := g[len(g)-1]
-	mute := x.wordlessBefore(i) && !x.Has(last.At+last.N, " is ") // 555 1234 is my number
-	x.wordlessEnd = x.lately.end                                  // no letter stands in the groups either
+	mute := x.wordlessBefore(i)
+	x.wordlessEnd = x.lately.end // the groups have no letter either
 	if !mute {
 		if end, r := x.identity(g); r != rule.None {
 			x.mask(i, end, r)
@@ -131,7 +131,7 @@ func (x *Scanner) number(i int, g []cursor.Group) int {
 
 // ssn returns the end of a United States social security or taxpayer number,
 // or 0. In the form 123-45-6789 it stands alone; written with blanks or
-// without separators it needs a word for it within 32 bytes before, because
+// without separators it needs a word for it within reachNear bytes before, because
 // any nine digits might be one.
 func (x *Scanner) ssn(g []cursor.Group) int {
 	var d [9]byte
@@ -157,29 +157,47 @@ func (x *Scanner) ssn(g []cursor.Group) int {
 	return 0
 }
 
-// phone judges a number without "+": North American and British forms stand
-// alone, all others need a word for it within 32 bytes before: in mute text
-// there is none.
+// phone evaluates a number without "+": some national forms are enough alone, others in
+// prose, all others need a word for it near them. Mute text has no letter before.
 func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 	at := g[0].At
-	if mute && !x.mayBeNational(g) || !x.Begins(at) || x.behindDash(at) || x.Is(at-1, char.Symbol) &&
-		x.Is(at-2, char.Digit) {
+	if !x.Begins(at) || x.behindDash(at) || x.Is(at-1, char.Symbol) && x.Is(at-2, char.Digit) {
 		return 0, 0
 	}
 	if g[0].N == 4 && at > 1 && x.S[at-1] == '-' && x.Is(at-2, char.Upper) {
 		return 0, 0 // CVE-2026-12345
 	}
 	start = at
-	bracket := at > 0 && x.S[at-1] == '('
+	bracket := at > 0 && x.S[at-1] == '(' && x.Begins(at-1)
 	if bracket {
 		start--
 	}
-	if k := x.national(g, bracket); k > 0 {
-		return start, g[k-1].At + g[k-1].N
+	k, e := phone.MatchNational(x.S, g, bracket)
+	if k > 0 {
+		end = x.phoneEnd(g[k-1].At + g[k-1].N)
+		x.Touch(end + phone.ReachAfter)
+		switch {
+		case e == phone.Prose && !phone.IsInProse(x.S, start, end), e == phone.Likely && x.isJoined(at),
+			e != phone.Sure && phone.IsOtherKind(x.S, start):
+		default:
+			return start, end
+		}
 	}
-	if mute {
-		return 0, 0
+	if k = x.namedPhone(g, mute); k > 0 {
+		return start, x.phoneEnd(g[k-1].At + g[k-1].N)
 	}
+	return 0, 0
+}
+
+// phoneEnd returns the end of the number that ends at i, with its extension.
+func (x *Scanner) phoneEnd(i int) int {
+	x.Touch(i + phone.ReachExtension)
+	return phone.ExtensionEnd(x.S, i)
+}
+
+// namedPhone returns the number of groups that make a number in any form with a word for it
+// near them, or 0.
+func (x *Scanner) namedPhone(g []cursor.Group, mute bool) int {
 	k, total := 0, 0
 	for k < len(g) && total+g[k].N <= 15 {
 		total += g[k].N
@@ -188,75 +206,42 @@ func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
 			break
 		}
 	}
-	if total < 7 || x.isDate(g[:k]) || k == 2 && g[0].Sep == '.' || cursor.IsAddress(g[:k]) || halfDotted(g[:k]) {
-		return 0, 0
+	if total < 7 {
+		return 0
 	}
-	end = g[k-1].At + g[k-1].N
+	g = g[:k]
+	at, end := g[0].At, g[k-1].At+g[k-1].N
+	x.Touch(end + phone.ReachAfter)
+	named := phone.HasWordBehind(x.S, g, end) || phone.HasMarkBefore(x.S, at)
+	if mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) || k == 2 && g[0].Sep == '.' ||
+		cursor.IsAddress(g) || phone.IsHalfDotted(g) || phone.IsContinued(x.S, end) {
+		return 0
+	}
+	if named {
+		return k
+	}
+	if x.wordlessBefore(at) {
+		return 0
+	}
+	looks := k > 1 && (total == 9 || !phone.IsThousands(g)) || total >= 9 && x.S[at] == '0' ||
+		total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2'
 	want := wordPhone
-	if k > 1 || total >= 9 && x.S[at] == '0' || total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2' {
+	if looks = looks && !x.isJoined(at); looks {
 		want |= wordCall
 	}
-	if x.near(at, want) || x.nearPhone(at, end) {
-		return start, end
+	if x.near(at, want) || phone.HasWordBefore(x.S, at) || looks && phone.IsOwned(x.S, at) {
+		return k
 	}
-	return 0, 0
+	return 0
 }
+
+// isJoined reports whether a dash joins the digits at i to a word, as in an identifier.
+func (x *Scanner) isJoined(i int) bool { return i > 1 && x.S[i-1] == '-' && x.Is(i-2, char.Letter) }
 
 // behindDash says whether a dash of typography with a digit before it ends at i.
 func (x *Scanner) behindDash(i int) bool {
 	return i > 3 && x.S[i-2] == 0x80 && x.S[i-3] == 0xe2 && x.S[i-1] >= 0x90 && x.S[i-1] <= 0x94 &&
 		x.Is(i-4, char.Digit)
-}
-
-// halfDotted says whether some groups are joined by a dot and some otherwise: a
-// number before a fraction or an address.
-func halfDotted(g []cursor.Group) bool {
-	dots := 0
-	for k := range len(g) - 1 {
-		if g[k].Sep == '.' {
-			dots++
-		}
-	}
-	return dots > 0 && dots < len(g)-1
-}
-
-// mayBeNational says whether groups may begin as a national form does.
-func (x *Scanner) mayBeNational(g []cursor.Group) bool {
-	c := x.S[g[0].At]
-	return c == '0' || len(g) > 2 && (g[0].N == 3 || g[0].N == 1 && c == '1')
-}
-
-// national returns how many groups make a number whose form tells it, or 0.
-func (x *Scanner) national(g []cursor.Group, bracket bool) int {
-	s := x.S
-	k := 0
-	if g[0].N == 1 && s[g[0].At] == '1' && len(g) > 1 {
-		k = 1
-		bracket = g[0].Sep == '('
-	}
-	if len(g) >= k+3 && g[k].N == 3 && g[k+1].N == 3 && g[k+2].N == 4 && s[g[k].At] >= '2' && s[g[k+1].At] >= '2' {
-		a, b := g[k].Sep, g[k+1].Sep
-		if bracket && a == ')' && b != '/' || a == b && (a == '-' || a == '.') || a == b && a == ' ' && k == 1 {
-			if e := g[k+2]; e.Sep != '-' && e.Sep != '.' && !x.Is(e.At+e.N, char.Letter) {
-				return k + 3
-			}
-		}
-	}
-	if s[g[0].At] != '0' || len(g) < 2 || x.Is(g[0].At+1, char.Digit) && s[g[0].At+1] == '0' {
-		return 0
-	}
-	if sep := g[0].Sep; sep != ' ' && sep != '-' && sep != ')' {
-		return 0
-	}
-	switch {
-	case g[0].N == 5 && g[1].N == 6:
-		return 2
-	case len(g) < 3:
-	case g[0].N == 5 && g[1].N == 3 && g[2].N == 3, g[0].N == 4 && g[1].N == 3 && g[2].N == 4, g[0].N == 3 &&
-		g[1].N == 4 && g[2].N == 4:
-		return 3
-	}
-	return 0
 }
 
 // plusPhone judges the "+" of w bytes at i: 8 to 15 digits that begin with a
@@ -288,7 +273,7 @@ func (x *Scanner) plusPhone(i, w int) int {
 	if total < 8 || limit == 11 && total != 11 || x.added(i, g[:k]) {
 		return j
 	}
-	x.mask(i, g[k-1].At+g[k-1].N, rule.Phone)
+	x.mask(i, x.phoneEnd(g[k-1].At+g[k-1].N), rule.Phone)
 	return j + n
 }
 

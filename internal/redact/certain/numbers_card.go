@@ -14,10 +14,11 @@ var cardForms = [...]struct {
 }{
 	{[5]int{4, 4, 4, 4, 3}, false}, {[5]int{4, 4, 4, 4, 2}, false}, {[5]int{4, 4, 4, 4, 1}, false},
 	{[5]int{4, 4, 4, 4}, true}, {[5]int{4, 6, 5}, true}, {[5]int{4, 6, 4}, true},
-	{[5]int{4, 4, 4, 1}, false}, {[5]int{4, 4, 5}, false}, {[5]int{8, 8}, false}, {[5]int{6, 13}, false},
+	{[5]int{4, 4, 4, 1}, false}, {[5]int{4, 4, 4}, false},
+	{[5]int{4, 4, 5}, false}, {[5]int{8, 8}, false}, {[5]int{6, 13}, false},
 }
 
-// card returns the end of the card number that begins at g[0], or 0: 13 to 19
+// card returns the end of the card number that begins at g[0], or 0: 12 to 19
 // digits of a known issuer and its length that pass the Luhn check (ISO/IEC
 // 7812-1). One in thirty numbers of sixteen digits does by chance: they must be
 // grouped as on a card, or a word for a card must be near.
@@ -25,7 +26,8 @@ func (x *Scanner) card(g []cursor.Group) int {
 	at, n := g[0].At, g[0].N
 	if n >= 12 {
 		end := at + n
-		if checksum.IsCard(x.S[at:end]) && x.isApart(at, end) && x.nearCard(at, end) {
+		if d := x.S[at:end]; checksum.IsCard(d) && x.isApart(at, end) && x.nearCard(at, end) ||
+			checksum.IsUnissuedCard(d) && x.isApart(at, end) && x.isCalledCard(at) {
 			return end
 		}
 		return 0
@@ -38,7 +40,7 @@ func (x *Scanner) card(g []cursor.Group) int {
 	default:
 		return 0
 	}
-	if c := x.S[at]; c < '2' || c == '7' {
+	if c := x.S[at]; c == '1' || c == '7' {
 		return 0 // no issuer's
 	}
 	for k := range cardForms {
@@ -130,7 +132,7 @@ func (x *Scanner) isApart(i, end int) bool {
 }
 
 // cardWords say that a number of a card follows, cardMarks that one precedes.
-var cardWords = [...]string{
+var cardWords = char.NewWordList(
 	"card", "cards", "cardnumber", "cardno", "cardnum", "creditcard", "debitcard", "ccnumber", "ccnum", "ccn",
 	"cc", "pan", "credit", "debit",
 	"visa", "mastercard", "mc", "amex", "express", "maestro", "discover", "diners", "jcb", "unionpay", "rupay",
@@ -138,18 +140,20 @@ var cardWords = [...]string{
 	"karte", "kreditkarte", "kartennummer", "kreditkartennummer", "carte", "tarjeta", "carta", "cartao", "kaart",
 	"karta", "kort", "kortnummer",
 	"paid", "pay", "payment", "charge", "charged", "billed",
-}
+)
 
-var cardMarks = [...]string{"exp", "expiry", "expires", "expiration", "cvv", "cvc", "csc", "cid", "valid", "visa",
-	"mastercard", "amex"}
+var cardMarks = char.NewWordList("exp", "expiry", "expires", "expiration", "cvv", "cvc", "csc", "cid", "valid",
+	"visa", "mastercard", "amex")
 
-var cardWordGate, cardMarkGate = gateOf(cardWords[:]), gateOf(cardMarks[:])
+// plainCardWords say that even a number of no known issuer is a card's.
+var plainCardWords = char.NewWordList(
+	"card", "cardnumber", "cardno", "cardnum", "creditcard", "debitcard", "ccnumber", "ccnum", "ccn", "bankcard",
+	"karte", "kreditkarte", "kartennummer", "kreditkartennummer", "tarjeta", "cartao", "kaart", "kort", "kortnummer",
+)
 
-func gateOf(words []string) (g char.WordGate) {
-	for _, w := range words {
-		g.Add(w)
-	}
-	return g
+// isCalledCard reports whether a word of plainCardWords is before i in the same clause.
+func (x *Scanner) isCalledCard(i int) bool {
+	return !x.wordlessBefore(i) && plainCardWords.IsIn(x.S[x.clauseStart(i):i])
 }
 
 // reachMark is the distance behind a card's number in which a word for it is sought.
@@ -162,12 +166,12 @@ func (x *Scanner) nearCard(i, end int) bool {
 		for from > 0 && from < i && char.Class[x.S[from-1]]&char.Letter != 0 {
 			from++
 		}
-		if hasWord(x.S[min(from, x.clauseStart(i, closesCard)):i], &cardWordGate, cardWords[:]) {
+		if cardWords.IsIn(x.S[min(from, x.clauseStart(i)):i]) {
 			return true
 		}
 	}
 	x.Touch(end + reachMark)
-	stop := x.clauseEnd(end, closesCard)
+	stop := x.clauseEnd(end)
 	after := x.S[end:max(stop, min(len(x.S), end+reachMark))]
 	k := 0
 	for k < len(after) && char.Class[after[k]]&char.Letter == 0 {
@@ -176,37 +180,31 @@ func (x *Scanner) nearCard(i, end int) bool {
 	if k == len(after) {
 		return false
 	}
-	return hasWord(after[:min(reachMark, len(after))], &cardMarkGate, cardMarks[:]) ||
-		hasWord(x.S[end:stop], &cardWordGate, cardWords[:])
+	return cardMarks.IsIn(after[:min(reachMark, len(after))]) || cardWords.IsIn(x.S[end:stop])
 }
 
 // The reach of a word in the same clause as a number, and what ends a clause.
 const (
 	reachClause    = 120
 	reachClauseEnd = 48
-	closesCard     = 1
-	closesPhone    = 2
 )
 
-// closes tells which clauses a byte ends.
+// closes tells the bytes that end a clause.
 var closes = closingBytes()
 
-func closingBytes() (t [256]uint8) {
+func closingBytes() (t [256]bool) {
 	for _, c := range []byte("\n\"{}[]<>") {
-		t[c] = closesCard | closesPhone
-	}
-	for _, c := range []byte(",;=:|") {
-		t[c] = closesPhone
+		t[c] = true
 	}
 	return t
 }
 
 // clauseStart returns where the clause begins in which i is, or the word behind
 // reachClause bytes before i.
-func (x *Scanner) clauseStart(i int, of uint8) int {
+func (x *Scanner) clauseStart(i int) int {
 	from := max(0, i-reachClause)
 	for b := i; b > from; b-- {
-		if closes[x.S[b-1]]&of != 0 {
+		if closes[x.S[b-1]] {
 			return b
 		}
 	}
@@ -217,10 +215,10 @@ func (x *Scanner) clauseStart(i int, of uint8) int {
 }
 
 // clauseEnd is clauseStart for the end of a clause.
-func (x *Scanner) clauseEnd(i int, of uint8) int {
+func (x *Scanner) clauseEnd(i int) int {
 	stop := min(len(x.S), i+reachClauseEnd)
 	for e := i; e < stop; e++ {
-		if closes[x.S[e]]&of != 0 {
+		if closes[x.S[e]] {
 			return e
 		}
 	}
@@ -229,30 +227,4 @@ func (x *Scanner) clauseEnd(i int, of uint8) int {
 }
 
 // NamesCard reports whether a member's name says that its value is a card's number.
-func NamesCard(name []byte) bool {
-	return hasWord(name[max(0, len(name)-64):], &cardWordGate, cardWords[:])
-}
-
-// hasWord reports whether s has one of words, in any case; a word also begins where a
-// capital follows a small letter.
-func hasWord(s []byte, gate *char.WordGate, words []string) bool {
-	for i := 0; i < len(s); {
-		if char.Class[s[i]]&char.Letter == 0 {
-			i++
-			continue
-		}
-		b := i
-		for i++; i < len(s) && char.Class[s[i]]&char.Letter != 0 &&
-			(char.Class[s[i]]&char.Upper == 0 || char.Class[s[i-1]]&char.Lower == 0); {
-			i++
-		}
-		if w := s[b:i]; gate.May(w[0], len(w)) {
-			for _, word := range words {
-				if char.EqualFold(w, word) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
+func NamesCard(name []byte) bool { return cardWords.IsIn(name[max(0, len(name)-64):]) }

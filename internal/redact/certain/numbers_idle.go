@@ -121,10 +121,15 @@ func clockEnd(s []byte) int {
 	return len(form) - len("99")
 }
 
-// isoDay says whether the four digits at the beginning of s, a "-" behind them,
-// begin 2026-03-04, which can only be a birthday.
+// isoDay reports whether the four digits at the beginning of s, followed by "-", begin a day
+// such as 2026-03-04, as phone.IsDay has it: it can only be a birthday.
 func isoDay(s []byte) bool {
-	return s[7] == '-' && cursor.LeadingDigits(s[5:]) == 2 && cursor.LeadingDigits(s[8:]) == 2
+	if s[7] != '-' || s[0] != '1' && s[0] != '2' ||
+		cursor.LeadingDigits(s[5:]) != 2 || cursor.LeadingDigits(s[8:]) != 2 {
+		return false
+	}
+	m, d := (s[5]&15)*10+s[6]&15, (s[8]&15)*10+s[9]&15
+	return m > 0 && d > 0 && min(m, d) <= 12 && max(m, d) <= 31
 }
 
 // shortWord says whether not all of w may belong to one word.

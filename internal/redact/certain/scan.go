@@ -6,7 +6,7 @@
 // Every detector decides within MaxBehind bytes before its trigger and MaxAhead after
 // it; a span may continue over a run of one class, to its line's end, a closing quote or
 // an armour's end. Words for a number are looked for in 40 bytes before it (reachNear), a
-// flag's command in 128 (reachCommand), the rest of a connection string in 160 and six
+// flag's command in 128 (command.Reach), the rest of a connection string in 160 and six
 // settings (reachSettings), a .netrc's machine in 200 (reachMachine), the name of a pair in
 // 200 on both sides (reachPair), a type before "=" in 64 (reachType), the verb of a sentence
 // in 60 (reachSentence); package line reads 200 bytes before a name and after its value. A
@@ -82,6 +82,8 @@ type state struct {
 	// end; body is the armour that has not ended, unended the one in hand.
 	sought, top   int
 	body, unended armourBody
+	// keyed is the end of the value that maskKey has read last.
+	keyed int
 	// webKeyEnd is where the JSON Web Key ends at the latest whose type was read.
 	webKeyEnd int
 	// last makes every span go on to its line's end (see engine.MaxPasses).

@@ -142,10 +142,10 @@ func AnyWaiting(s []byte, looks *int) int {
 }
 
 // marks are the scanner's places in s.
-func (x *Scanner) marks() [13]*int {
+func (x *Scanner) marks() [14]*int {
 	return [...]*int{
 		&x.low, &x.top, &x.atLow, &x.jwtLow, &x.pemLow, &x.deaf, &x.wake, &x.sought, &x.webKeyEnd,
-		&x.body.at, &x.body.end, &x.body.stop, &x.body.sure,
+		&x.body.at, &x.body.end, &x.body.stop, &x.body.sure, &x.keyed,
 	}
 }
 

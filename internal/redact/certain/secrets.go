@@ -112,7 +112,7 @@ func (x *Scanner) jwt(i int) int {
 var grafana = token.Prefix{Class: char.Std64, More: "=", Min: 60}
 
 // awsKeyID judges the third letter of "AKIA" or the second of "ASIA" at i,
-// and the secret that may stand close behind.
+// and the secret that may follow closely.
 func (x *Scanner) awsKeyID(i int) int {
 	if i == 0 || x.S[i-1] != 'A' || !x.Has(i+1, "IA") {
 		return i + 1
@@ -189,7 +189,7 @@ func (x *Scanner) scheme(i int) int {
 	return i + 1
 }
 
-// The shortest token behind a scheme without the name of a header, and the length from which
+// The shortest token after a scheme without the name of a header, and the length from which
 // it needs neither digits nor capitals. Shorter ones are examples: abc123.
 const (
 	minBearer = 12

@@ -18,7 +18,7 @@ const (
 
 const (
 	armourBegin = "-----BEGIN "
-	maxLabel    = 80 // of an armour, behind its BEGIN or END
+	maxLabel    = 80 // of an armour, after its BEGIN or END
 )
 
 // maskLong records a span that is longer than span.MaxLen: it hides the rest of

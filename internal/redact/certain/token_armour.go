@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
-// putty masks the lines of base64 behind the "Private-Lines:" of a PuTTY key,
+// putty masks the lines of base64 after the "Private-Lines:" of a PuTTY key,
 // whose ":" stands at i.
 func (x *Scanner) putty(i int) int {
 	v := x.End(i+1, 8, char.Blank|char.Digit)
@@ -37,7 +37,7 @@ func (x *Scanner) putty(i int) int {
 	return v
 }
 
-// cryptHash masks the password hash of which a digit stands at i behind a
+// cryptHash masks the password hash of which a digit stands at i after a
 // "$": $1$, $5$, $6$ and $2b$ of crypt(3), $argon2id$ and $y$ are told
 // elsewhere. The salt goes with it.
 func (x *Scanner) cryptHash(i int) {
@@ -65,7 +65,7 @@ func (x *Scanner) cryptHash(i int) {
 	}
 }
 
-// yescrypt masks the hash whose parameters stand at i, behind "$y$".
+// yescrypt masks the hash whose parameters stand at i, after "$y$".
 func (x *Scanner) yescrypt(i int) {
 	salt := x.End(i, 16, char.Alnum)
 	if !x.Has(salt, "$") {
@@ -90,7 +90,7 @@ func (x *Scanner) cryptEnd(i, limit int) int {
 var phcNames = [...]string{"$argon2id$", "$argon2i$", "$argon2d$", "$pbkdf2-sha", "pbkdf2_sha256$", "pbkdf2_sha512$", "pbkdf2_sha1$"}
 
 // phcHash masks the hash whose name's digit stands at i: parameters, salt and
-// sum behind "$".
+// sum after "$".
 func (x *Scanner) phcHash(i int) {
 	for _, name := range phcNames {
 		digit := char.IndexByte(name, '2')

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
@@ -33,7 +34,7 @@ func (x *Scanner) flag(i int) int {
 		}
 		x.value(v, k, sep, i)
 	case char.EqualFold(name, "user") || char.EqualFold(name, "proxy-user"):
-		x.userFlag(v)
+		x.userFlag(v, ':')
 	}
 	return i
 }
@@ -41,7 +42,8 @@ func (x *Scanner) flag(i int) int {
 // isArgument reports whether the word at v, one blank behind the flag whose name is at i, is its argument on a
 // command line: a command is before it, and the line ends or another flag follows.
 func (x *Scanner) isArgument(v, i int) bool {
-	if !x.Is(v-1, char.Blank) || x.Is(v-2, char.Blank) || len(bytes.TrimSpace(x.before(i-2))) == 0 && !x.Has(i-4, "  ") {
+	if !x.Is(v-1, char.Blank) || x.Is(v-2, char.Blank) || len(bytes.TrimSpace(x.before(i-2))) == 0 &&
+		!x.Has(i-4, "  ") {
 		return false
 	}
 	e := x.wordEnd(v)
@@ -97,15 +99,15 @@ func (x *Scanner) dashed(i int) int {
 	return x.End(j+2, 8, char.Blank)
 }
 
-// userFlag masks the "name:password" of "curl -u name:password" at v. Numbers
+// userFlag masks the "name:password" of "curl -u name:password" at v, whose two parts sign separates. Numbers
 // alone are a user and a group.
-func (x *Scanner) userFlag(v int) {
+func (x *Scanner) userFlag(v int, sign byte) {
 	if v < len(x.S) && char.IsQuote(x.S[v]) {
 		v++
 	}
 	end, colon, letters := v, false, false
 	for ; end < len(x.S) && end < v+256 && char.Class[x.S[end]]&char.Space == 0 && !char.IsQuote(x.S[end]); end++ {
-		colon = colon || x.S[end] == ':'
+		colon = colon || x.S[end] == sign
 		letters = letters || char.Class[x.S[end]]&char.Letter != 0
 	}
 	x.Touch(end)
@@ -113,24 +115,6 @@ func (x *Scanner) userFlag(v int) {
 		x.mask(v, end, rule.Assignment)
 	}
 }
-
-// short are flags of one letter that hold a password, and the commands that
-// say so. Where glued, the password follows without a blank.
-var short = [...]struct {
-	letter   byte
-	glued    bool
-	commands []string
-}{
-	{'p', true, []string{"mysql", "mariadb", "sshpass", "7z"}},
-	{'p', false, []string{"sshpass", "login", "mongo"}}, // mongosh, mongodump too
-	{'P', false, []string{"sqlcmd", "bcp", "zip"}},
-	{'a', false, []string{"redis-cli"}},
-	{'w', false, []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete"}},
-	{'k', false, []string{"openssl enc"}},
-}
-
-// reachCommand is how far before a flag its command is looked for.
-const reachCommand = 128
 
 // shortFlag judges the "-" at i that begins a word: "mysql -pSECRET",
 // "sshpass -p x", "curl -u name:password".
@@ -144,89 +128,30 @@ func (x *Scanner) shortFlag(i int) int {
 	}
 	c, v := x.S[i+1], x.End(i+2, 8, char.Blank)
 	if c == 'u' || c == 'U' {
-		if c == 'u' || isCommand(x.before(i), "curl") {
-			x.userFlag(v)
+		switch {
+		case c == 'u' || command.HasCommand(x.before(i), "curl"):
+			x.userFlag(v, ':')
+		case command.HasCommand(x.before(i), "smb"):
+			x.userFlag(v, '%')
 		}
 		return i + 1
 	}
-	if c == 'b' && isCommand(x.before(i), "htpasswd") {
-		x.maskWord(x.End(i+1, 8, char.Letter), 3)
-		return i + 1
-	}
-	var before []byte
-	for k := range short {
-		f := &short[k]
-		if f.letter != c || f.glued != (v == i+2) || v >= len(x.S) || x.S[v] == '-' {
-			continue
-		}
-		if before == nil {
-			before = x.before(i)
-		}
-		for _, name := range f.commands {
-			if isCommand(before, name) {
-				x.value(v, fieldname.Password, ' ', i)
-				return i + 1
-			}
-		}
+	if glued := v == i+2; v < len(x.S) && x.S[v] != '-' && command.IsFlag(c, glued) &&
+		command.TakesPassword(x.before(i), c, glued) {
+		x.value(v, fieldname.Password, ' ', i)
 	}
 	return i + 1
 }
 
-// maskWord masks the nth word behind the flag that ends at i: htpasswd -b FILE USER PASSWORD.
-func (x *Scanner) maskWord(i, n int) {
-	e := i
-	for v := i; n > 0; n-- {
-		if v = x.End(e, 8, char.Blank); v == e {
-			return
-		}
-		if e = x.wordEnd(v); n == 1 && v >= x.low && isAssigned(x.S[v:e], fieldname.Password, false) {
-			x.mask(v, e, rule.Assignment)
-		}
-	}
-}
-
-// maskPiped masks the password in the string around the ":" at i that is piped to chpasswd: echo 'ann:x' | chpasswd.
-func (x *Scanner) maskPiped(i int) {
-	b := x.back(i, max(0, i-maxTail), char.Ident, "")
-	if b == i || b < len("echo '") || !char.IsQuote(x.S[b-1]) || !x.Has(b-len("echo '"), "echo ") || i+1 < x.low {
-		return
-	}
-	e := x.closing(i+1, x.S[b-1], 0)
-	if e >= len(x.S) || x.S[e] != x.S[b-1] {
-		return
-	}
-	pipe := x.End(e+1, 8, char.Blank)
-	stop := lineEnd(x.S, pipe, pipe+maxTail)
-	x.Touch(stop)
-	if x.Has(pipe, "|") && bytes.Contains(x.S[pipe:stop], []byte("chpasswd")) && isAssigned(x.S[i+1:e], fieldname.Password,
-		false) {
-		x.mask(i+1, e, rule.Assignment)
-	}
-}
-
 // before returns the line before i, as far as a flag's command is looked for.
 func (x *Scanner) before(i int) []byte {
-	line := x.S[max(0, i-reachCommand):i]
+	line := x.S[max(0, i-command.Reach):i]
 	return line[bytes.LastIndexByte(line, '\n')+1:]
-}
-
-// isCommand says whether a command stands on a line.
-func isCommand(line []byte, name string) bool {
-	for {
-		at := bytes.Index(line, []byte(name))
-		if at < 0 {
-			return false
-		}
-		if at == 0 || char.Class[line[at-1]]&char.Word == 0 {
-			return true
-		}
-		line = line[at+len(name):]
-	}
 }
 
 // setters are the words before a name and its value with a blank between:
 // ENV of a Dockerfile, setenv of csh, set of others.
-var setters = [...]string{"env", "setenv", "set", "configure set", "-x", "-gx", "-ux"}
+var setters = [...]string{"env", "setenv", "setx", "set", "configure set", "-x", "-gx", "-ux"}
 
 // setting judges the "_" at i of a name such as API_KEY: "ENV API_KEY x".
 func (x *Scanner) setting(i int) {
@@ -290,6 +215,9 @@ func (x *Scanner) netrc(i int) int {
 	}
 	v := x.End(i+4, 8, char.Space)
 	before := x.S[max(0, i-4-reachMachine) : i-4]
+	if !bytes.Contains(before, []byte("login ")) { // much faster than LastIndex
+		return i + 1
+	}
 	at := max(bytes.LastIndex(before, []byte("machine ")), bytes.LastIndex(before, []byte("default")))
 	if at < 0 || !bytes.Contains(before[at:], []byte("login ")) || v >= len(x.S) || v < x.low {
 		return i + 1
@@ -302,4 +230,14 @@ func (x *Scanner) netrc(i int) int {
 		x.mask(v, e, rule.Assignment)
 	}
 	return i + 1
+}
+
+// maskCommand masks a password that the place in a command line announces. The word of the name is not empty.
+func (x *Scanner) maskCommand(w command.Word) bool {
+	if x.Touch(w.End + 1); w.IsEmpty() || w.Start < x.low || mask.Len(x.S[w.Start:w.End]) > 0 ||
+		!fieldname.CanHold(fieldname.Password, x.S[w.Start:w.End]) {
+		return false
+	}
+	x.mask(w.Start, w.End, rule.Assignment)
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
@@ -131,6 +132,9 @@ func (x *Scanner) googleRefresh(i int) {
 // dottedParts judges the "." at i: the first of a Discord bot's token, the
 // one of an Airtable token, of a Terraform token.
 func (x *Scanner) dottedParts(i int) {
+	if x.Is(i-1, char.Hex) && x.End(i+1, 17, char.Alnum) == i+17 && x.maskZhipu(i) {
+		return
+	}
 	if i < 14 || i+27 > len(x.S) {
 		return
 	}
@@ -155,6 +159,17 @@ func (x *Scanner) dottedParts(i int) {
 			x.mask(i-17, i+65, rule.Token)
 		}
 	}
+}
+
+// maskZhipu masks the key of Zhipu whose "." is at i: 32 hexadecimal digits before it, and 16
+// letters and digits after it.
+func (x *Scanner) maskZhipu(i int) bool {
+	b, e := i-32, i+17
+	if b < 0 || !x.Begins(b) || x.End(b, 32, char.Hex) != i || !mixedCase(x.S[i+1:e]) || !line.HasDigit(x.S[i+1:e]) {
+		return false
+	}
+	x.mask(b, e, rule.Model)
+	return true
 }
 
 // mailchimp masks 32 hexadecimal digits before the "-us12" at i.

@@ -20,7 +20,7 @@ func IsPrivatePart(name []byte) bool {
 // minPart is the shortest private part of a JSON Web Key in text.
 const minPart = 16
 
-// endsPart are the bytes that may precede the ":" behind a name that webKeyMember knows.
+// endsPart are the bytes that may precede the ":" after a name that webKeyMember knows.
 var endsPart = endsOfParts()
 
 func endsOfParts() (t [256]bool) {

@@ -11,7 +11,7 @@ const (
 	URL64  // letters, digits, "-" and "_"
 	Ident  // a name: letters, digits, "_", "-", "."
 	Local  // the part of an address before "@"
-	Domain // the part behind it
+	Domain // the part after it
 	Blank  // space and tab
 	Space  // white space and control bytes
 	Std64  // letters, digits, "+", "/"

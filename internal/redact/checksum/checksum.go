@@ -98,7 +98,7 @@ func IsTaxID(d []byte) bool {
 	return d[0] != '0' && repeated == 1 && (11-product)%10 == int(d[10]-'0')
 }
 
-// IsSpanish is the letter behind a Spanish number (Real Decreto 1553/2005):
+// IsSpanish is the letter after a Spanish number (Real Decreto 1553/2005):
 // the number modulo 23. X, Y and Z of a foreigner's count as 0, 1 and 2.
 func IsSpanish(d []byte) bool {
 	v := 0

@@ -19,7 +19,7 @@ type Cursor struct {
 	Touched bool
 }
 
-// Touch notes that i is at the end of the text or behind it.
+// Touch notes that i is at the end of the text or after it.
 func (x *Cursor) Touch(i int) {
 	if i >= len(x.S) {
 		x.Touched = true
@@ -96,7 +96,7 @@ func (x *Cursor) Name(i int) (start, end int) {
 	return b, e
 }
 
-// maxAligned is how many blanks may be between a name and its sign: settings are often in columns.
+// maxAligned is the greatest number of blanks between a name and its sign: settings are often in columns.
 const maxAligned = 40
 
 // nameEnd returns where the name ends that blanks or a closing quote separate from i, and
@@ -130,7 +130,7 @@ const reachEscape = 24
 func (x *Cursor) Begins(i int) bool { return !x.Is(i-1, char.Alnum) || x.Escaped(i) }
 
 // Escaped says whether an escape ends at i: "\n" and its like, \xHH, \uHHHH,
-// %HH and %25HH, or a colour, "[1;32m" behind an escape byte in any form.
+// %HH and %25HH, or a colour, "[1;32m" after an escape byte in any form.
 func (x *Cursor) Escaped(i int) bool {
 	if i < 2 || i > len(x.S) {
 		return false
@@ -155,7 +155,7 @@ func (x *Cursor) Escaped(i int) bool {
 		at(6, '\\') && s[n-5] == 'u' && char.Class[s[n-4]]&char.Class[s[n-3]]&char.Hex != 0
 }
 
-// BehindEscape returns where the run of letters and digits at b goes on behind
+// BehindEscape returns where the run of letters and digits at b continues after
 // the escape that it begins in, or b.
 func (x *Cursor) BehindEscape(b, end int) int {
 	if b == 0 || char.Class[x.S[b-1]]&char.Alnum == 0 && char.IndexByte(`\%[;`, x.S[b-1]) < 0 {

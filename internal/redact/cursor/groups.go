@@ -31,7 +31,7 @@ func (x *Cursor) Groups(i, n, most int, g []Group) []Group {
 	return g
 }
 
-// Grow reads on behind groups, and returns where they end if it is not their
+// Grow reads on after groups, and returns where they end if it is not their
 // number that ends them.
 func (x *Cursor) Grow(g []Group, most int) (all []Group, end int) {
 	for k := range g {
@@ -119,7 +119,7 @@ func (x *Cursor) separator(j int) (byte, int) {
 // that is none.
 func LeadingDigits(s []byte) int {
 	// The high half of a digit is 3, also with 6 added to the low one. What
-	// is carried comes from a byte that is none, into those behind it.
+	// is carried comes from a byte that is none, into those after it.
 	const high, six, three = 0xf0f0f0f0f0f0f0f0, 0x0606060606060606, 0x3030303030303030
 	w := binary.LittleEndian.Uint64(s)
 	return bits.TrailingZeros64((w&high^three)|((w+six)&high^three)) >> 3

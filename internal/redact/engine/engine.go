@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/certain"
+	"github.com/holdfast-dev/holdfast/internal/redact/encoded"
 	"github.com/holdfast-dev/holdfast/internal/redact/escape"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
@@ -20,8 +21,10 @@ type Engine struct {
 	Literals *literal.Set
 	// OnlyRegistered says that nothing but registered secrets is found.
 	OnlyRegistered bool
-	// Kinds is what is found; registered values are secrets.
-	Kinds rule.Kinds
+	// Class is what is found; registered values are secrets.
+	Class rule.Class
+	// Opens says that base64, base32 and hexadecimal in a text are searched.
+	Opens bool
 }
 
 // NameKind returns what a name says of its value, as far as e looks for it.
@@ -29,7 +32,7 @@ func (e *Engine) NameKind(name []byte) fieldname.Kind { return e.SoughtKind(fiel
 
 // SoughtKind returns k, or fieldname.None if e does not look for it.
 func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
-	if e.OnlyRegistered || !e.Kinds.Seeks(k.IsSecret()) {
+	if e.OnlyRegistered || !e.Class.Seeks(k.IsSecret()) {
 		return fieldname.None
 	}
 	return k
@@ -38,11 +41,11 @@ func (e *Engine) SoughtKind(k fieldname.Kind) fieldname.Kind {
 // KeepSought removes from list what e does not look for. Where a secret has personal data in it, list has the
 // secret only.
 func (e *Engine) KeepSought(list []span.Span) []span.Span {
-	if e.Kinds == rule.AllKinds && !e.OnlyRegistered {
+	if e.Class == rule.AnyClass && !e.OnlyRegistered {
 		return list
 	}
 	list = slices.DeleteFunc(list, func(sp span.Span) bool {
-		return !e.Kinds.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < rule.Literal
+		return !e.Class.Has(sp.Rule) || e.OnlyRegistered && sp.Rule < e.Literals.Rule()
 	})
 	if len(list) == 0 {
 		return nil
@@ -69,10 +72,10 @@ func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Eng
 	return &other
 }
 
-// WithKinds returns a copy of e that finds only those kinds.
-func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
+// WithClass returns a copy of e that finds only that class.
+func (e *Engine) WithClass(class rule.Class) *Engine {
 	other := *e
-	if other.Kinds = kinds; kinds == rule.OnlyPersonal {
+	if other.Class = class; class == rule.OnlyPersonal {
 		other.Literals = nil
 	}
 	return &other
@@ -80,7 +83,14 @@ func (e *Engine) WithKinds(kinds rule.Kinds) *Engine {
 
 // OnlyRules reports whether no secret is registered and personal data is found.
 func (e *Engine) OnlyRules() bool {
-	return e.Literals == nil && e.Kinds == rule.AllKinds
+	return e.Literals == nil && e.Class == rule.AnyClass
+}
+
+// WithOpening returns a copy of e that searches base64, base32 and hexadecimal in texts too.
+func (e *Engine) WithOpening() *Engine {
+	other := *e
+	other.Opens = true
+	return &other
 }
 
 // Text redacts text of any kind. If the engine is nil or faults, the whole text
@@ -138,9 +148,23 @@ func (e *Engine) Clean(s []byte) ([]byte, []span.Span) {
 	}
 }
 
-// Pass returns what is found in s, and in s with its escapes written out, in
-// order and apart. In the last pass a span goes on to its line's end.
+// Pass returns what is found in s, in s with its escapes written out, and in what is encoded in s, in order and
+// apart. In the last pass a span goes on to its line's end.
 func (e *Engine) Pass(s []byte, last bool) []span.Span {
+	list := e.plainPass(s, last)
+	if !e.Opens {
+		return list
+	}
+	var scan encoded.Scanner
+	had := len(list)
+	if list = scan.Scan(s, true, list, e.OpenRun); len(list) > had {
+		return span.Union(e.KeepSought(list))
+	}
+	return list
+}
+
+// plainPass is Pass without what is encoded.
+func (e *Engine) plainPass(s []byte, last bool) []span.Span {
 	list := e.spans(s, last)
 	u, edits := escape.Unfold(s)
 	if u == nil {

@@ -1,5 +1,5 @@
 // Package escape writes escapes out: percent-encoding, character references, those
-// behind a backslash, and characters that are not seen.
+// after a backslash, and characters that are not seen.
 package escape
 
 import (
@@ -25,7 +25,7 @@ func wrapTable() (t [256]bool) {
 
 // Unwrap writes one level of escapes out: percent-encoding (RFC 3986) and the
 // %u0041 of old scripts (ECMA-262, B.2.1), the character references of XML and
-// HTML, and those behind a backslash; and it drops what readers do not see (NUL,
+// HTML, and those after a backslash; and it drops what readers do not see (NUL,
 // soft hyphens, the zero-width characters). It returns nil where there is none.
 // Runs longer than the text do not come out.
 func Unwrap(s []byte) ([]byte, []span.Edit) {
@@ -136,7 +136,7 @@ func PercentU(s []byte) (rune, int) {
 	return 0, 0
 }
 
-// slashed reads what languages write behind a backslash: \x41, \u0041 (which
+// slashed reads what languages write after a backslash: \x41, \u0041 (which
 // unfold leaves of quotes, backslashes and all beyond ASCII), \u{41},
 // \U00000041, and three octal digits.
 func slashed(s []byte) (rune, int) {
@@ -160,7 +160,7 @@ func slashed(s []byte) (rune, int) {
 const MaxReference = 16
 
 // Reference reads &#65; &#x41; and the named references of ASCII's signs
-// (HTML section 13.5); the ";" may be missing behind a number.
+// (HTML section 13.5); the ";" may be missing after a number.
 func Reference(s []byte) (rune, int) {
 	if len(s) < 4 {
 		return 0, 0
@@ -312,7 +312,7 @@ func Backslashed(s []byte) (rune, int) {
 	return 0, 0
 }
 
-// fixed reads the n hexadecimal digits behind \u or \U, and of a pair both.
+// fixed reads the n hexadecimal digits after \u or \U, and of a pair both.
 func fixed(s []byte, n int) (rune, int) {
 	r, ok := hexRune(s, 2, n)
 	if !ok || r > utf8.MaxRune {

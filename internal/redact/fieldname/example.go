@@ -8,18 +8,18 @@ import (
 
 // exampleStems are values of tests and guides, with or without digits behind them.
 var exampleStems = [...]string{
-	"test", "foo", "bar", "letmein", "example", "sample", "dummy", "fake", "demo", "mypass", "mypassword", "newpass", "oldpass",
-	"newpassword", "oldpassword", "pwd", "pass", "user", "usr",
+	"test", "foo", "bar", "letmein", "example", "sample", "dummy", "fake", "demo", "mypass", "mypassword", "newpass",
+	"oldpass", "newpassword", "oldpassword", "pwd", "pass", "user", "usr",
 }
 
 // exampleParts are in values that a text wants replaced, or has replaced.
 var exampleParts = [...]string{
-	"redacted", "placeholder", "changeme", "valuehere", "keyhere", "tokenhere", "passwordhere", "secrethere", "key_here",
-	"token_here", "password_here", "secret_here", "isafake", "afake", "[...]",
+	"redacted", "placeholder", "changeme", "valuehere", "keyhere", "tokenhere", "passwordhere", "secrethere",
+	"key_here", "token_here", "password_here", "secret_here", "isafake", "afake", "[...]",
 }
 
-// isInvented reports whether v shows that somebody made it up: a stem of an example, letters and digits in their
-// order, one character over and over, an ellipsis.
+// isInvented reports whether v is made up: a stem of an example, letters and digits in their order, one character
+// over and over, an ellipsis.
 func isInvented(v []byte) bool {
 	stem := bytes.TrimRight(v, "0123456789")
 	if len(v)-len(stem) < 5 && isAnyOf(stem, exampleStems[:]) {
@@ -81,15 +81,15 @@ func isRepeated(v []byte) bool {
 
 // extensions end names of files that a name for a secret may refer to.
 var extensions = [...]string{
-	".pem", ".key", ".crt", ".cer", ".p12", ".pfx", ".jks", ".json", ".yml", ".yaml", ".txt", ".gpg", ".properties", ".toml",
-	".ini", ".conf", ".env", ".xml", ".php", ".html", ".js", ".ts", ".py", ".go", ".rb", ".java",
+	".pem", ".key", ".crt", ".cer", ".p12", ".pfx", ".jks", ".json", ".yml", ".yaml", ".txt", ".gpg", ".properties",
+	".toml", ".ini", ".conf", ".env", ".xml", ".php", ".html", ".js", ".ts", ".py", ".go", ".rb", ".java",
 }
 
 // isFile reports whether v is the name of a file: words and a known extension.
 func isFile(v []byte) bool {
 	dot := bytes.LastIndexByte(v, '.')
-	return dot >= 0 && isAnyOf(v[dot:], extensions[:]) && (dot == 0 || isPath(v[:dot], "_-.") && !IsIrregular(v[:dot]) &&
-		!hasDigit(v[:dot]))
+	return dot >= 0 && isAnyOf(v[dot:], extensions[:]) && (dot == 0 || isPath(v[:dot], "_-.") &&
+		!IsIrregular(v[:dot]) && !hasDigit(v[:dot]))
 }
 
 // isObjectID reports whether v is numbers between dots, as an object identifier or a version is.
@@ -109,8 +109,8 @@ func isObjectID(v []byte) bool {
 // iam:ChangePassword.
 func isAction(v []byte) bool {
 	colon := bytes.IndexByte(v, ':')
-	return colon > 0 && colon+1 < len(v) && char.Class[v[colon+1]]&char.Upper != 0 && isPath(v[:colon], "-") && isPath(
-		v[colon+1:], "") && !hasDigit(v[colon+1:]) && IsNameOfSecret(v[colon+1:])
+	return colon > 0 && colon+1 < len(v) && char.Class[v[colon+1]]&char.Upper != 0 && isPath(v[:colon], "-") &&
+		isPath(v[colon+1:], "") && !hasDigit(v[colon+1:]) && IsNameOfSecret(v[colon+1:])
 }
 
 // isSentence reports whether v is a sentence: it begins with a capital, ends as one does, and has words without digits.

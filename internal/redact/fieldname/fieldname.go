@@ -140,6 +140,22 @@ func OfName(name []byte) Kind {
 	return best
 }
 
+// HasName reports whether one of the words of a sentence, or two of them, names a password or another secret.
+func HasName(sentence []byte) bool {
+	var last []byte
+	for w := range bytes.FieldsSeq(sentence) {
+		w = bytes.Trim(w, "*_`'\",.")
+		if k := OfName(w); k == Password || k == Secret {
+			return true
+		}
+		if last != nil && len(w) > 1 && MayEndPair(w) && OfPair(last, w).IsSecret() {
+			return true
+		}
+		last = w
+	}
+	return false
+}
+
 // nextWord returns the word of name that begins at i or after it, and its end, or
 // nil. A word ends at a sign or where a capital follows a small letter.
 func nextWord(name []byte, i int) (w []byte, end int) {
@@ -189,7 +205,7 @@ func isQualified(rest []byte) bool {
 	}
 }
 
-// kindOfWord judges one word behind another, in any case. rest is what follows it in
+// kindOfWord judges one word after another, in any case. rest is what follows it in
 // the name. Digits at its end do not count.
 func kindOfWord(prev, w, rest []byte, first bool) Kind {
 	if w[len(w)-1] <= '9' {
@@ -213,7 +229,8 @@ func kindOfWord(prev, w, rest []byte, first bool) Kind {
 			if !char.EqualFold(w, e.text) {
 				continue
 			}
-			if e.place == anywhere && (e.kind != Likely || len(rest) < 24 && bytes.IndexByte(rest, '=') < 0) || isQualified(rest) && (e.place == atEnd || first) {
+			if e.place == anywhere && (e.kind != Likely || len(rest) < 24 && bytes.IndexByte(rest, '=') < 0) ||
+				isQualified(rest) && (e.place == atEnd || first) {
 				if prev != nil && isRenamed(prev, w) {
 					return None
 				}
@@ -262,7 +279,8 @@ func kindOfEnding(w, rest []byte) Kind {
 			char.HasFoldSuffix(w, "secretkey") || char.HasFoldSuffix(w, "privatekey") {
 			return Secret
 		}
-		if char.HasFoldSuffix(w, "key") && !hasDigit(w) && isQualified(rest) && !isRenamed(w[:len(w)-len("key")], w[len(w)-len("key"):]) {
+		if n := len(w) - len("key"); char.HasFoldSuffix(w, "key") && !hasDigit(w) && isQualified(rest) &&
+			!isRenamed(w[:n], w[n:]) {
 			return Key
 		}
 	case 's':

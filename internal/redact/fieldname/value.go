@@ -18,7 +18,8 @@ func CanHold(k Kind, v []byte) bool {
 	switch {
 	case len(v) == 0 || k == None:
 		return false
-	case k.IsSecret() && (IsPublicKey(v) || isFile(v) || isObjectID(v) || isAction(v) || isSentence(v) || isComposed(v)):
+	case k.IsSecret() && (IsPublicKey(v) || isFile(v) || isObjectID(v) || isAction(v) || isSentence(v) ||
+		isComposed(v)):
 		return false
 	case len(v) > maxJudged:
 		if k == Key {
@@ -47,8 +48,9 @@ func CanHold(k Kind, v []byte) bool {
 }
 
 // publicHeads begin public keys: of SSH, and a SubjectPublicKeyInfo in base64.
-var publicHeads = [...]string{"ssh-rsa ", "ssh-dss ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-", "AAAAB3NzaC1",
-	"AAAAC3NzaC1", "AAAAE2VjZHNh", "MFwwDQYJKoZIhvcNAQEBBQAD", "MIGfMA0GCSqGSIb3DQEBAQUAA4", "MIIBIjANBgkqhkiG9w0BAQEFAAOC",
+var publicHeads = [...]string{"ssh-rsa ", "ssh-dss ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-",
+	"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "MFwwDQYJKoZIhvcNAQEBBQAD", "MIGfMA0GCSqGSIb3DQEBAQUAA4",
+	"MIIBIjANBgkqhkiG9w0BAQEFAAOC",
 	"MIICIjANBgkqhkiG9w0BAQEFAAOC", "MIIBojANBgkqhkiG9w0BAQEFAAOC", "MFkwEwYHKoZIzj0CAQ", "MHYwEAYHKoZIzj0CAQ",
 	"MCowBQYDK2VwAyEA", "MCowBQYDK2VuAyEA", "-----BEGIN PUBLIC", "-----BEGIN CERT", "-----BEGIN RSA PUBLIC"}
 
@@ -78,8 +80,9 @@ var fillers = [...]string{
 	"example", "sample", "demo", "fake", "pass", "passw", "passwd", "password", "secret", "asdf", "qwerty",
 	"guest", "root", "admin", "postgres", "mysql", "username", "user", "123456", "1234567",
 	"12345678", "123456789", "abc123", "admin123", "password123", "changeme123",
-	"ask", "prompt", "any", "something", "anything", "whatever", "nothing", "ignored", "deny", "allow", "wrong", "reset",
-	"md5", "scram-sha-256", "sha256_password", "mysql_native_password", "caching_sha2_password", "bcrypt", "scrypt", "argon2",
+	"ask", "prompt", "any", "something", "anything", "whatever", "nothing", "ignored", "deny", "allow", "wrong",
+	"reset", "md5", "scram-sha-256", "sha256_password", "mysql_native_password", "caching_sha2_password", "bcrypt",
+	"scrypt", "argon2",
 	"argon2id", "argon2i", "pbkdf2", "plain", "plaintext", "cleartext", "crypt", "sha1", "sha256", "sha512", "function",
 }
 
@@ -131,7 +134,7 @@ func isForeignWord(v []byte) bool {
 	return foreign
 }
 
-// fillerWords are what is put before or behind the name of a secret in an example:
+// fillerWords are what is put before or after the name of a secret in an example:
 // some-password, invalid_token, put-your-key-here.
 var fillerWords = [...]string{
 	"some", "invalid", "valid", "new", "old", "my", "the", "your", "test", "fake", "dummy", "sample", "example",
@@ -197,7 +200,8 @@ func IsReference(v []byte) bool {
 			return true
 		}
 	case '#', '@', ':':
-		if len(v) > 1 && (v[1] == '{' && isInterpolated(v[2:]) || c != '#' && isPath(v[1:], "_") && IsNameOfSecret(v[1:])) {
+		if len(v) > 1 && (v[1] == '{' && isInterpolated(v[2:]) || c != '#' && isPath(v[1:], "_") &&
+			IsNameOfSecret(v[1:])) {
 			return true
 		}
 	default:
@@ -333,7 +337,7 @@ func identLen(v []byte) int {
 	return n
 }
 
-// isPath reports whether v is letters and signs of a list, digits behind them.
+// isPath reports whether v is letters and signs of a list, digits after them.
 func isPath(v []byte, signs string) bool {
 	if len(v) == 0 || char.Class[v[0]]&char.Letter == 0 && v[0] != '_' {
 		return false
@@ -631,7 +635,7 @@ func isPerson(v []byte) bool {
 	return (capital || blank || bytes.IndexByte(v, '-') < 0) && !IsNameOfSecret(v) && OfName(v) == None && !IsProse(v)
 }
 
-// hasScheme reports whether v is credentials behind the scheme of a header.
+// hasScheme reports whether v is credentials after the scheme of a header.
 func hasScheme(v []byte) bool {
 	for _, s := range [...]string{"bearer ", "basic ", "token "} {
 		if len(v) > len(s) && char.EqualFold(v[:len(s)], s) {

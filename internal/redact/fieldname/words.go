@@ -46,9 +46,9 @@ var words = [...]word{
 	{"mnemonic", atEnd, Line}, {"seedphrase", atEnd, Line},
 	{"authorization", atEnd, Line}, {"cookie", atEnd, Cookie}, {"cookies", atEnd, Cookie},
 	{"token", atEnd, Secret}, {"bearer", atEnd, Secret}, {"connectionstring", atEnd, Secret},
-	{"seed", atEnd, Key}, {"tokens", atEnd, Key}, {"verifier", atEnd, Key},
-	{"ticket", atEnd, Key}, {"oauth", anywhere, Likely}, {"oauth2", anywhere, Likely}, {"key", alone, Key},
-	{"auth", alone, Likely}, {"auth", atEnd, Likely}, {"auth", anywhere, Likely}, {"pass", alone, Weak}, {"pass", atEnd, Password},
+	{"seed", atEnd, Key}, {"tokens", atEnd, Key}, {"verifier", atEnd, Key}, {"ticket", atEnd, Key},
+	{"key", alone, Key}, {"oauth", anywhere, Likely}, {"oauth2", anywhere, Likely}, {"auth", anywhere, Likely},
+	{"psk", atEnd, Likely}, {"pass", alone, Weak}, {"pass", atEnd, Password},
 	{"ssn", anywhere, Number}, {"phone", atEnd, Number}, {"telephone", atEnd, Number}, {"mobile", atEnd, Number},
 	{"fax", atEnd, Number}, {"iban", atEnd, Number}, {"msisdn", atEnd, Number}, {"itin", atEnd, Number},
 	{"phonenumber", anywhere, Number}, {"mobilenumber", anywhere, Number}, {"socialsecuritynumber", anywhere, Number},
@@ -124,7 +124,8 @@ var notBefore = [...]struct {
 
 // headWords begin names of what people read or of what is true: LABEL_PASSWORD, has_password.
 var headWords = [...]string{
-	"label", "lbl", "title", "msg", "show", "hide", "mandatory", "invalid", "missing", "is", "has", "no", "nopasswd", "err",
+	"label", "lbl", "title", "msg", "show", "hide", "mandatory", "invalid", "missing", "is", "has", "no",
+	"nopasswd", "err",
 }
 
 // qualifiers are last words that say for what a secret is, not what it is.
@@ -132,10 +133,10 @@ var qualifiers = [...]string{
 	"prod", "production", "dev", "development", "staging", "stage", "test", "testing", "live", "sandbox", "local",
 	"qa", "uat", "old", "new",
 	"backup", "default", "primary", "secondary", "value", "string", "text", "b64", "base64", "hex", "raw",
-	"plain", "v1", "v2", "v3", "eu", "us",
+	"plain", "v1", "v2", "v3", "eu", "us", "confirm", "confirmation",
 }
 
-// pair is a word that has its meaning behind one of others.
+// pair is a word that has its meaning after one of others.
 type pair struct {
 	second string
 	first  []string

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/redact/encoded"
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
@@ -92,7 +93,7 @@ func (n *nest) doc(contentType string, b []byte, level int, opaque bool) (findin
 	case formMedia:
 		return n.readableIn(mediaName(b), b, level, opaque)
 	case formBinary:
-		if isKeyDER(b) {
+		if encoded.IsPrivateKey(b) {
 			return finding.Result{}, unscannable("a private key in DER", nil)
 		}
 		if opaque {
@@ -183,7 +184,7 @@ func closed(what string, list []finding.Finding, b []byte, opaque bool) (finding
 }
 
 // narrow reads b as who heeds neither a mark nor where the NULs stand: what
-// stands in characters of one byte behind them is another text to them.
+// stands in characters of one byte after them is another text to them.
 func (n *nest) narrow(b []byte, level int) (list []finding.Finding, failed error) {
 	stretches(b, func(_ int, s []byte) bool {
 		var spans []span.Span
@@ -229,8 +230,8 @@ func (n *nest) wideDoc(contentType string, b []byte, level int, opaque bool) (fi
 		}
 		return closed("what begins as UTF-16 and may be read as other text", list, b, opaque)
 	}
-	w := wideOf(b)
-	text, rest := w.decode(b)
+	w := encoded.FindWide(b)
+	text, rest := w.Decode(b)
 	if err := n.spend(len(text)); err != nil {
 		return finding.Result{}, err
 	}
@@ -247,6 +248,6 @@ func (n *nest) wideDoc(contentType string, b []byte, level int, opaque bool) (fi
 	}
 	d := draft{in: b}
 	d.whole(0, len(b), r.Findings)
-	d.replace(0, len(b), w.encode(b, r.Out, rest))
+	d.replace(0, len(b), w.Encode(b, r.Out, rest))
 	return d.result(), nil
 }

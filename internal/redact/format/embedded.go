@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 )
 
-// embedded are the archives that are looked for behind other bytes: a reader
+// embedded are the archives that are looked for after other bytes: a reader
 // of archives finds them there, and no text holds their heads.
 var embedded = [...]signature{
 	{0, "PK\x03\x04", "zip"},

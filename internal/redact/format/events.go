@@ -10,7 +10,7 @@ import (
 // events redacts a stream of server-sent events that is there as a whole: the
 // data of each event is one document, over however many lines. What a model
 // says in pieces is read in one piece too. A lone CR ends no line here; text
-// that hides behind one is read with its line.
+// that is hidden after one is read with its line.
 func (n *nest) events(b []byte, level int) (finding.Result, error) {
 	d := draft{in: b}
 	number := 0

@@ -118,7 +118,7 @@ func (e *Reader) headerValue(name, value string) (out string, list []finding.Fin
 		r := engine.Hidden([]byte(value))
 		return string(r.Out), r.Findings
 	}
-	secrets := e.Kinds.Has(rule.Field)
+	secrets := e.Class.Has(rule.Field)
 	switch low := strings.ToLower(name); {
 	case low == "cookie" && secrets:
 		return e.cookies(value, false)

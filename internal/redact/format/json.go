@@ -37,7 +37,7 @@ func (e *Reader) JSON(doc []byte) (r finding.Result, err error) {
 		return finding.Result{}, fault("the engine was not made by New", nil)
 	}
 	if !valid(doc) {
-		return e.Text(doc), nil
+		return e.WithOpening().Text(doc), nil
 	}
 	n := e.peek(len(doc))
 	defer n.done()
@@ -529,7 +529,7 @@ func (w *walker) number(i int) int {
 	}
 	d := w.in[i:end]
 	if !t.exempt && !w.e.OnlyRegistered {
-		if whole := integer(d); w.e.Kinds.Has(rule.Card) && len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
+		if whole := integer(d); w.e.Class.Has(rule.Card) && len(whole) >= 13 && checksum.IsCard(whole) && w.isCard() {
 			w.maskNumber(i, end, rule.Card)
 			return end
 		}
@@ -562,7 +562,7 @@ func (w *walker) digits(i, end int) {
 
 // maskNumber masks the number at [i, end).
 func (w *walker) maskNumber(i, end int, r rule.Rule) {
-	if string(w.in[i:end]) == "0" || !w.e.Kinds.Has(r) {
+	if string(w.in[i:end]) == "0" || !w.e.Class.Has(r) {
 		return
 	}
 	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})

@@ -86,7 +86,7 @@ func (w *walker) labelAhead(i int) fieldname.Kind {
 	return fieldname.None
 }
 
-// aheadString returns the content of the string that s begins with, behind sign, and
+// aheadString returns the content of the string that s begins with, after sign, and
 // what follows it; or nil.
 func aheadString(s []byte, sign byte) (content, rest []byte) {
 	s = bytes.TrimLeft(s, " \t\r\n")

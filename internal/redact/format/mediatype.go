@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/encoded"
 )
 
 // mediaType reads a Content-Type loosely: what cannot be parsed still gives
@@ -47,7 +48,7 @@ func readableCharset(name string, b []byte) error {
 		}
 	}
 	if strings.HasPrefix(name, "utf-16") || strings.HasPrefix(name, "utf-32") || strings.HasPrefix(name, "ucs-") {
-		if wideOf(b).size > 0 {
+		if encoded.FindWide(b).Size > 0 {
 			return nil
 		}
 	}

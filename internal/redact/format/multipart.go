@@ -43,7 +43,7 @@ func delimiter(b []byte, delim string, i int) (at, next int) {
 }
 
 // multipart redacts every part by what it is, its head too, and what stands
-// before the first and behind the last as text. The boundary stays.
+// before the first and after the last as text. The boundary stays.
 func (n *nest) multipart(boundary string, b []byte, level int, opaque bool) (finding.Result, error) {
 	if level >= maxLevels {
 		return finding.Result{}, unscannable("multipart in multipart more than 4 times", nil)

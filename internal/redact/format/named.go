@@ -79,10 +79,10 @@ func (w *walker) hideForm(t *frame, i, end int, s []byte) bool {
 	switch {
 	case t.form.part && len(s) > 0 && char.Class[s[0]]&char.URL64 != 0:
 		r = rule.PrivateKey
-	case w.e.Kinds.Has(rule.Card) && len(s) >= 13 && checksum.IsCard(withoutSeparators(s)) && w.isCard():
+	case w.e.Class.Has(rule.Card) && len(s) >= 13 && checksum.IsCard(withoutSeparators(s)) && w.isCard():
 		r = rule.Card
 	}
-	if r == rule.None || !w.e.Kinds.Has(r) {
+	if r == rule.None || !w.e.Class.Has(r) {
 		return false
 	}
 	w.findings = append(w.findings, finding.Finding{Rule: rule.Names[r], Offset: i, Length: end - i})

@@ -57,7 +57,7 @@ const (
 // errNotPacked says that bytes only looked compressed.
 var errNotPacked = errors.New("not compressed")
 
-// packed reads what b holds compressed, and what stands behind it. It returns
+// packed reads what b holds compressed, and what follows it. It returns
 // what was found inside.
 func (n *nest) packed(b []byte, level int, opaque bool) ([]finding.Finding, error) {
 	p := packing(b)

@@ -17,7 +17,7 @@ type param struct {
 	quoted     bool
 }
 
-// params reads the parameters behind the first ";" of a field's value, loosely.
+// params reads the parameters after the first ";" of a field's value, loosely.
 func params(v []byte) []param {
 	var out []param
 	i := indexOr(v, ';')

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/encoded"
 )
 
 // form is what a body is made of, told by its bytes.
@@ -27,7 +29,7 @@ func sniff(b []byte) form {
 		return formSealed
 	case mediaName(b) != "":
 		return formMedia
-	case wideOf(b).size > 0:
+	case encoded.FindWide(b).Size > 0:
 		return formWide
 	case isBinary(b):
 		return formBinary
@@ -105,29 +107,6 @@ var sealed = [...]signature{
 	{0, "Salted__", "encrypted"},
 }
 
-// media are the formats whose content is picture, sound or font: there is no
-// text in them besides what stands readable between their bytes.
-var media = [...]signature{
-	{0, "\x89PNG\r\n\x1a\n", "PNG"},
-	{0, "\xff\xd8\xff", "JPEG"},
-	{0, "GIF87a", "GIF"},
-	{0, "GIF89a", "GIF"},
-	{8, "WEBP", "WebP"},
-	{8, "WAVE", "WAV"},
-	{8, "AVI ", "AVI"},
-	{4, "ftyp", "MP4"},
-	{0, "OggS", "Ogg"},
-	{0, "ID3", "MP3"},
-	{0, "\xff\xfb", "MP3"},
-	{0, "fLaC", "FLAC"},
-	{0, "\x1a\x45\xdf\xa3", "Matroska"},
-	{0, "II*\x00", "TIFF"},
-	{0, "MM\x00*", "TIFF"},
-	{0, "wOF2", "WOFF2"},
-	{0, "\x00\x01\x00\x00\x00", "TrueType"},
-	{0, "\x00\x00\x01\x00", "icon"},
-}
-
 func sealedName(b []byte) string {
 	if len(b) == 0 || !sealedHead[b[0]] {
 		return ""
@@ -148,7 +127,7 @@ func heads(list []signature) (t [256]bool) {
 
 // mediaName names the medium that b is. Text is none, whatever it begins with.
 func mediaName(b []byte) string {
-	name := nameIn(media[:], b)
+	name := encoded.FindMedium(b)
 	if name == "" || !isBinary(b[:min(len(b), 4096)]) {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 )
 
-// maxGap is the largest descriptor that may stand behind a member's data
+// maxGap is the largest descriptor that may stand after a member's data
 // (APPNOTE 4.3.9).
 const maxGap = 24
 
@@ -66,7 +66,7 @@ func gapless(b []byte, z *zip.Reader) error {
 		last = int(start[f] + int64(f.CompressedSize64))
 	}
 	rest := len(b) - last - tail
-	// Before the directory a descriptor, behind it the records of zip64.
+	// Before the directory a descriptor, after it the records of zip64.
 	if rest < 0 || rest > maxGap && rest != 76 && rest-76 > maxGap {
 		return unscannable("a zip archive with bytes that belong to no member", nil)
 	}
@@ -74,7 +74,7 @@ func gapless(b []byte, z *zip.Reader) error {
 }
 
 // followsHead says whether the member whose data begins at data has its head
-// at last, or behind the descriptor that may stand there.
+// at last, or after the descriptor that may stand there.
 func followsHead(b []byte, last, data int) bool {
 	for _, d := range [...]int{0, 12, 16, 20, maxGap} {
 		h := last + d

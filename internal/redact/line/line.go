@@ -122,7 +122,7 @@ func (l *Line) HasSettingNext() bool {
 	return !isCodeLine(before) && !isCodeLine(after) && (isSettingLine(before) || isSettingLine(after))
 }
 
-// isSettings reports whether head is made of NAME=value, each with a blank behind it, as
+// isSettings reports whether head is made of NAME=value, each with a blank after it, as
 // a shell has them before a command, or "docker run -e".
 func isSettings(head []byte) bool {
 	if head[len(head)-1] != ' ' && !char.IsQuote(head[len(head)-1]) || bytes.IndexByte(head, '(') >= 0 {

@@ -21,7 +21,7 @@ const (
 	Other  Shape = iota // no name in code looks like that
 	Word                // letters
 	Name                // letters in several words: rawValue, DEFAULT_VALUE
-	Number              // digits, and units behind them
+	Number              // digits, and units after them
 	Mixed               // letters and digits, as a name in code may have
 	Path                // names with dots and arrows between them
 	Call                // a name and a bracket, or an operator
@@ -120,6 +120,35 @@ func isLiteral(v []byte) bool {
 	return crossed || odd && bits.OnesCount32(kinds) > 3 && !bytes.ContainsAny(v, "(),")
 }
 
+// fragments are in code and in expressions of other tools, not in words of settings.
+var fragments = [...]string{"===", "!==", "})", "){", ").*", "&&!", "||!", ":!0", ":!1"}
+
+// IsFragment reports whether a value without quotes is a part of code: a lambda, a negative number, a name before a
+// colon, a type with a flag (flags.2?true).
+func IsFragment(v, tail []byte) bool {
+	last := v[len(v)-1]
+	switch {
+	case bytes.HasPrefix(v, []byte("->")), v[0] == '-' && len(v) > 1 && len(v) < 12 &&
+		len(bytes.TrimLeft(v[1:], "0123456789abcdefx.")) == 0:
+		return true
+	case last == ':' || len(tail) > 0 && tail[0] == ':':
+		return !HasDigit(v)
+	case bytes.HasPrefix(v, []byte(`\`)) || bytes.HasPrefix(v, []byte("###")):
+		return true
+	}
+	if len(v) > 4 && v[1] == '.' && v[3] == ':' && char.Class[v[0]]&char.Class[v[2]]&char.Digit != 0 {
+		return true // urn:ietf:wg:oauth:2.0:oob
+	}
+	for _, t := range fragments {
+		if bytes.Contains(v, []byte(t)) {
+			return true
+		}
+	}
+	flag := bytes.IndexByte(v, '?')
+	return flag > 2 && flag+1 < len(v) && char.Class[v[flag-1]]&char.Digit != 0 && v[flag-2] == '.' &&
+		char.Class[v[flag+1]]&char.Letter != 0
+}
+
 // closingBracket returns the bracket that closes one.
 func closingBracket(c byte) byte {
 	if c == '(' {
@@ -141,7 +170,7 @@ func jointLen(s []byte) int {
 }
 
 // endShape returns the Shape of v, a name of e bytes with digits digits in it and a sign
-// behind it.
+// after it.
 func endShape(v []byte, e, digits int, tail []byte) Shape {
 	rest := v[e+1:]
 	switch v[e] {

@@ -20,7 +20,7 @@ type former struct {
 	take    func(form []byte)
 }
 
-// maxGrowth bounds how much longer a form is than its text: a \u escape behind
+// maxGrowth bounds how much longer a form is than its text: a \u escape after
 // an escaped backslash.
 const maxGrowth = 8
 

@@ -73,6 +73,16 @@ func core(to, s []byte) []byte {
 	return to
 }
 
+// countMixed returns how many letters and digits of ASCII a text has.
+func countMixed(text []byte) (n int) {
+	for _, c := range text {
+		if char.Class[c]&char.Alnum != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func counts(c byte) bool { return c >= utf8.RuneSelf || char.Class[c]&char.Alnum != 0 }
 
 // loose finds registered secrets that are broken up.
@@ -267,7 +277,7 @@ func glyph(s []byte, final bool) (u read, n int) {
 	return u, 1
 }
 
-// special holds the bytes that glyph looks behind.
+// special holds the bytes that glyph looks after.
 var special = specials()
 
 func specials() (t [256]bool) {

@@ -32,6 +32,9 @@ func derivePlaceholder(key []byte, rule string, value []byte, n byte) (placehold
 	if mixed < minMixed && isDigits(value) {
 		return s.makeDigits(12), 0
 	}
+	if rule == rulePrivateKey && mixed < minMixed { // the last line of a key
+		return s.makeWord(12), 0
+	}
 	if mixed < minMixed || hasEscapedLetter(value) { // makeLike would keep it
 		return "hf-" + s.makeWord(10), 3
 	}
@@ -63,11 +66,6 @@ func isDigits(value []byte) bool {
 		}
 	}
 	return len(value) > 0 && value[0] != '0'
-}
-
-// isArmour reports whether a value is a block such as a private key in PEM.
-func isArmour(value []byte) bool {
-	return bytes.HasPrefix(value, []byte("-----BEGIN ")) && bytes.Count(value, []byte("-----")) > 2
 }
 
 // tokenPrefixes are beginnings by which people and models know a token.
@@ -154,7 +152,7 @@ func (s *source) makeDigits(n int) string {
 // everything else unchanged, escapes among it.
 func (s *source) makeLike(value []byte, kept int) string {
 	out := bytes.Clone(value)
-	first := true
+	first, count := true, letterCount(value[kept:])
 	for i := kept; i < len(out); i++ {
 		if n := escapeLen(value[i:]); n > 0 {
 			i += n - 1
@@ -162,9 +160,9 @@ func (s *source) makeLike(value []byte, kept int) string {
 		}
 		switch c := out[i]; {
 		case c >= 'a' && c <= 'z':
-			out[i] = 'a' + s.pickBelow(26)
+			out[i] = 'a' + s.pickBelow(count)
 		case c >= 'A' && c <= 'Z':
-			out[i] = 'A' + s.pickBelow(26)
+			out[i] = 'A' + s.pickBelow(count)
 		case c >= '1' && c <= '9' && first: // a number stays one, and keeps its length
 			out[i] = '1' + s.pickBelow(9)
 		case isDigit(c) && !(c == '0' && first):
@@ -176,7 +174,42 @@ func (s *source) makeLike(value []byte, kept int) string {
 		}
 		first = false
 	}
+	s.endBase64(out)
 	return string(out)
+}
+
+// letterCount returns of how many letters, from a on, a text like value is made: 6 for hexadecimal.
+func letterCount(value []byte) int {
+	if len(value) < 2*minMixed || len(value)%2 != 0 {
+		return 26
+	}
+	for _, c := range value {
+		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return 26
+		}
+	}
+	return 6
+}
+
+// endBase64 has base64 with padding end as encoders end it: with bits that are zero.
+func (s *source) endBase64(out []byte) {
+	plain := bytes.TrimRight(out, "=")
+	if len(out)%4 != 0 || len(plain) < minMixed {
+		return
+	}
+	last := &out[len(plain)-1]
+	switch n := len(out) - len(plain); {
+	case n == 1 && isDigit(*last):
+		*last = "048"[s.pickBelow(3)]
+	case n == 1 && *last >= 'a' && *last <= 'z':
+		*last = "cgkosw"[s.pickBelow(6)]
+	case n == 1 && *last >= 'A' && *last <= 'Z':
+		*last = "AEIMQUY"[s.pickBelow(7)]
+	case n == 2 && *last >= 'a' && *last <= 'z':
+		*last = "gw"[s.pickBelow(2)]
+	case n == 2 && *last >= 'A' && *last <= 'Z':
+		*last = "AQ"[s.pickBelow(2)]
+	}
 }
 
 // escapeLen returns the length of the escape of JSON, of code or of a URL that text begins with, 0 for none.
@@ -216,16 +249,4 @@ func hasEscapedLetter(value []byte) bool {
 		i += max(0, n-1)
 	}
 	return false
-}
-
-// makeArmour is makeLike, with what begins and ends the block unchanged.
-func (s *source) makeArmour(value []byte) string {
-	var out []byte
-	head := bytes.Index(value[5:], []byte("-----")) + 10
-	foot := bytes.LastIndex(value, []byte("-----END "))
-	if foot < head {
-		foot = len(value)
-	}
-	out = append(append(append(out, value[:head]...), s.makeLike(value[head:foot], 0)...), value[foot:]...)
-	return string(out)
 }

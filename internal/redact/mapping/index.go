@@ -3,8 +3,6 @@ package mapping
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
-	"regexp"
 	"sort"
 	"strings"
 	"sync"
@@ -12,17 +10,18 @@ import (
 
 // Index finds placeholders in text, and knows what is written in their place. It is immutable.
 type Index struct {
-	forms []form // sorted by what is found
-	heads [1 << 16 / 64]uint64
-	most  int // the length of the longest
+	forms []form               // sorted by what is found
+	heads [1 << 16 / 64]uint64 // their first two bytes
+	quads [1 << 18 / 64]uint64 // hashes of their first four bytes
+	most  int                  // the length of the longest
 }
 
 // form is one way in which a placeholder is written, and its value written in the same way.
 type form struct {
 	find, write string
 	placeholder string
-	derived     int  // where in find the derived part begins
 	number      bool // it has no letter, so that any longer number or word may have it
+	isLine      bool // of a private key
 }
 
 // Snapshot is the placeholders of a session at the time at which a request left. What other requests change
@@ -34,6 +33,15 @@ type Snapshot struct {
 
 	plainOnce, documentOnce sync.Once
 	plain, document         *Index // of texts, and of texts that are JSON documents
+
+	marksOnce sync.Once
+	marks     *marks
+}
+
+// findMarks returns what shows altered placeholders.
+func (p *Snapshot) findMarks() *marks {
+	p.marksOnce.Do(func() { p.marks = newMarks(p.entries) })
+	return p.marks
 }
 
 // Snapshot returns the placeholders that the session has now.
@@ -80,6 +88,9 @@ func buildIndex(entries []entry, inJSON bool) *Index {
 type entryForms struct {
 	plainOnce, documentOnce sync.Once
 	plain, document         []form
+
+	valueOnce sync.Once
+	value     []valueForm
 }
 
 // listForms returns the forms of an entry in texts, or in texts that are JSON documents.
@@ -95,16 +106,9 @@ func (e *entry) listForms(inJSON bool) []form {
 // appendForms appends the forms of an entry in a text whose characters write writes: as it is, escaped as
 // in a string of JSON, of code, of a shell or of a regular expression, and percent-encoded.
 func appendForms(to []form, e *entry, write func(string) string) []form {
-	ways := []func(string) string{
-		func(v string) string { return v },
-		quoteJSON,
-		func(v string) string { return quoteJSON(quoteJSON(v)) },
-		url.QueryEscape,
-		url.PathEscape,
-		regexp.QuoteMeta,
-		strings.NewReplacer(`'`, `\'`).Replace,   // in code
-		strings.NewReplacer(`'`, `'\''`).Replace, // in single quotes of a shell
-		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace, // in double quotes of a shell
+	isNumber := !strings.ContainsFunc(e.placeholder, isLetterRune)
+	if isInert(e.placeholder) {
+		return append(to, form{e.placeholder, write(e.value), e.placeholder, isNumber, e.isKeyLine()})
 	}
 	for i, way := range ways {
 		find := write(way(e.placeholder))
@@ -113,8 +117,7 @@ func appendForms(to []form, e *entry, write func(string) string) []form {
 			known = known || f.find == find
 		}
 		if !known {
-			to = append(to, form{find, write(way(e.value)), e.placeholder, min(e.kept, len(find)),
-				!strings.ContainsFunc(e.placeholder, isLetterRune)})
+			to = append(to, form{find, write(way(e.value)), e.placeholder, isNumber, e.isKeyLine()})
 		}
 	}
 	return to
@@ -149,35 +152,42 @@ func newIndex(forms []form) *Index {
 	ix := &Index{forms: forms}
 	sort.Slice(ix.forms, func(i, k int) bool { return ix.forms[i].find < ix.forms[k].find })
 	for _, f := range ix.forms {
+		if len(f.find) < 4 {
+			continue
+		}
 		h := headOf(f.find)
 		ix.heads[h>>6] |= 1 << (h & 63)
+		q := hashQuad(f.find[0], f.find[1], f.find[2], f.find[3])
+		ix.quads[q>>6] |= 1 << (q & 63)
 		ix.most = max(ix.most, len(f.find))
 	}
 	return ix
 }
 
+// hashQuad mixes four bytes. No form is shorter.
+func hashQuad(a, b, c, d byte) uint32 {
+	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24) * 0x9e3779b1 >> (32 - 18)
+}
+
 func headOf(s string) int { return int(s[0])<<8 | int(s[1]) }
 
-// findAt returns the longest form that text has at i. near says that text only begins as one does, far enough
-// to be an altered one. A number within a longer number or a word does not count.
-func (ix *Index) findAt(text []byte, i int) (f *form, near bool) {
+// findAt returns the longest form that text has at i, nil for none. A number within a longer number or a word does
+// not count.
+func (ix *Index) findAt(text []byte, i int) *form {
 	rest := text[i:min(len(text), i+ix.most)]
-	isStart := isWordStart(text[:i])
 	for len(rest) > 0 {
 		n := sort.Search(len(ix.forms), func(k int) bool { return ix.forms[k].find > string(rest) })
-		near = near || n < len(ix.forms) && ix.forms[n].isNear(rest, isStart)
 		if n == 0 {
 			break
 		}
 		have := &ix.forms[n-1]
 		same := commonPrefix(have.find, rest)
-		if same == len(have.find) && (!have.number || isStart && isWordEnd(text[i+same:])) {
-			return have, false
+		if same == len(have.find) && (!have.number || isWordStart(text[:i]) && isWordEnd(text[i+same:])) {
+			return have
 		}
-		near = near || have.isNear(rest, isStart)
 		rest = rest[:min(same, len(have.find)-1)] // what begins rest is no longer than this
 	}
-	return nil, near
+	return nil
 }
 
 // maxContext is the number of bytes before a number that isWordStart reads.
@@ -209,12 +219,6 @@ func isWordEnd(rest []byte) bool { return len(rest) == 0 || !isLetter(rest[0]) &
 
 func isLetterRune(r rune) bool { return r < 0x80 && isLetter(byte(r)) }
 
-// isNear reports whether a text begins as the form does, and shares enough of what was derived. isStart says that a
-// word may begin there.
-func (f *form) isNear(text []byte, isStart bool) bool {
-	return (isStart || !f.number) && commonPrefix(f.find, text) >= f.derived+minMixed
-}
-
 func commonPrefix(a string, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -233,7 +237,13 @@ func (ix *Index) findHead(text []byte, i int) int {
 	}
 	for ; i+1 < len(text); i++ {
 		h := int(text[i])<<8 | int(text[i+1])
-		if ix.heads[h>>6]&(1<<(h&63)) != 0 {
+		if ix.heads[h>>6]&(1<<(h&63)) == 0 {
+			continue
+		}
+		if i+4 > len(text) {
+			return i
+		}
+		if q := hashQuad(text[i], text[i+1], text[i+2], text[i+3]); ix.quads[q>>6]&(1<<(q&63)) != 0 {
 			return i
 		}
 	}
@@ -260,7 +270,7 @@ func (ix *Index) mayBegin(rest []byte) bool {
 func (ix *Index) listIn(texts [][]byte) (list []string) {
 	for _, text := range texts {
 		for i := ix.findHead(text, 0); i < len(text); i = ix.findHead(text, i) {
-			f, _ := ix.findAt(text, i)
+			f := ix.findAt(text, i)
 			if f == nil {
 				i++
 				continue

@@ -30,9 +30,10 @@ type Session struct {
 	byPlaceholder map[string]*entry // guarded by mu
 	order         []*entry          // guarded by mu; oldest first
 	last          *Snapshot         // guarded by mu; of the last change, nil if it must be made
+	encodings     *valueIndex       // guarded by mu; as last
 	bytes         int               // guarded by mu; of the values
 	sought        int               // guarded by mu; rises with each change of the values that are sought everywhere
-	again         []*redact.Engine  // guarded by mu; find those values
+	again         []finder          // guarded by mu; of those values
 	againOf       int               // guarded by mu; what sought was when again was made, -1 for never
 
 	real      map[string]bool // guarded by mu; placeholders that are real text
@@ -63,6 +64,10 @@ type Request struct {
 	seen  *windows // of texts; nil until it is needed
 	owned func([]byte) bool
 	now   time.Time
+	// search replaces what is found in a decoded text; nil finds nothing.
+	search  func(text []byte) []byte
+	depth   int              // of decodings
+	letters map[string]piece // of the values; nil until they are needed
 	// Kinds counts what was found, by the kind of rule: "email", "card", "secret" and so on.
 	Kinds map[string]int
 	// Replaced is the number of values that were replaced.
@@ -92,6 +97,9 @@ func (s *Session) Begin(texts [][]byte, owned func([]byte) bool) *Request {
 	return &Request{s: s, texts: texts, owned: owned, now: s.group.all.now(), Kinds: map[string]int{}}
 }
 
+// SearchWith has search replace what is found in the content of an encoded text, with the request's own functions.
+func (r *Request) SearchWith(search func(text []byte) []byte) { r.search = search }
+
 // maxReal bounds how many placeholders that are real text are known.
 const maxReal = 1024
 
@@ -120,45 +128,113 @@ func (s *Session) forgetEntry(e *entry) {
 }
 
 // dropSnapshot notes that the lists changed. mu must be held.
-func (s *Session) dropSnapshot() { s.last = nil }
+func (s *Session) dropSnapshot() { s.last, s.encodings = nil, nil }
+
+// ruleAgain is the rule of what FindAgain found.
+const ruleAgain = "secret.again"
 
 // Replace returns the placeholder of a value that rule found. What is a placeholder of the session already
-// is returned as it is, and so is the name of a scheme before a credential. It is the function for
+// is returned as it is, and so is the name of a scheme before a credential. An encoding of a value gets the same
+// encoding of its placeholder, and the lines of a private key get one each. It is the function for
 // redact.Engine.WithReplace.
 func (r *Request) Replace(rule string, text []byte) []byte {
 	if n := schemeOf(text); n > 0 {
 		return append(bytes.Clone(text[:n]), r.Replace(rule, text[n:])...)
 	}
+	if p, known := r.findPlaceholder(rule, text); known {
+		return p
+	}
+	oneWay := isOneWay(rule) || r.owned != nil && r.owned(text)
+	if !oneWay {
+		if isArmour(text) || rule == rulePrivateKey && bytes.Contains(text, []byte("-----")) {
+			if p := r.replaceArmour(rule, text); p != nil {
+				return p
+			}
+		}
+		if p := r.replaceDecoded(rule, text); p != nil {
+			return p
+		}
+	}
+	return r.addDerived(rule, text, oneWay)
+}
+
+// findPlaceholder returns the placeholder of a value that is known, or text itself if it is a placeholder.
+func (r *Request) findPlaceholder(rule string, text []byte) (placeholder []byte, known bool) {
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byPlaceholder[string(text)] != nil {
-		return text
+		return text, true
 	}
-	oneWay := isOneWay(rule) || len(text) > maxValue || r.owned != nil && r.owned(text)
-	if e := s.byValue[string(text)]; e != nil {
-		if oneWay && !e.oneWay {
-			e.oneWay = true
-			s.noteEnded(e)
-			s.dropSnapshot()
-		}
-		if !oneWay && !e.unsaved && r.now.Sub(e.saved) > renewAfter {
-			s.noteUnsaved(e)
-		}
-		return []byte(e.placeholder)
+	e := s.byValue[string(text)]
+	if e == nil {
+		return nil, false
 	}
-	e := &entry{rule: rule, value: string(text), oneWay: oneWay}
+	oneWay := isOneWay(rule) || r.owned != nil && r.owned(text)
+	if oneWay && !e.oneWay {
+		e.oneWay = true
+		s.noteEnded(e)
+		s.dropSnapshot()
+	}
+	if !oneWay && !e.unsaved && r.now.Sub(e.saved) > renewAfter {
+		s.noteUnsaved(e)
+	}
+	return []byte(e.placeholder), true
+}
+
+// isPlaceholder reports whether a text is one placeholder of the session.
+func (r *Request) isPlaceholder(text []byte) bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return r.s.byPlaceholder[string(text)] != nil
+}
+
+// isRestorable reports whether the value of a placeholder may be restored.
+func (r *Request) isRestorable(placeholder []byte) bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	e := r.s.byPlaceholder[string(placeholder)]
+	return e != nil && !e.oneWay
+}
+
+// addDerived adds a value with a placeholder that is derived from it.
+func (r *Request) addDerived(rule string, text []byte, oneWay bool) []byte {
+	s := r.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &entry{rule: rule, value: string(text), oneWay: oneWay || len(text) > maxValue}
 	for n := byte(0); ; n++ {
 		e.placeholder, e.kept = derivePlaceholder(s.key, rule, text, n)
-		if n == 255 || s.byPlaceholder[e.placeholder] == nil && !s.real[e.placeholder] && !r.isReal(e.placeholder) {
+		if n == 255 || r.isFree(e.placeholder) {
 			break
 		}
 	}
 	s.addEntry(e)
-	if !oneWay {
+	if !e.oneWay {
 		s.noteUnsaved(e)
 	}
 	return []byte(e.placeholder)
+}
+
+// isFree reports whether a placeholder is not in use and not real text. mu must be held.
+func (r *Request) isFree(placeholder string) bool {
+	return r.s.byPlaceholder[placeholder] == nil && !r.s.real[placeholder] && !r.isReal(placeholder)
+}
+
+// addPlaceholder adds a value with a placeholder that was made of others. It reports false if that is taken.
+func (r *Request) addPlaceholder(text, placeholder []byte, isRestored bool) bool {
+	s := r.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := string(placeholder)
+	if len(p) < minEncoded || p == string(text) || !r.isFree(p) {
+		return false
+	}
+	s.addEntry(&entry{rule: ruleAgain, value: string(text), placeholder: p, kept: len(p), oneWay: !isRestored})
+	if isRestored {
+		s.noteUnsaved(s.byPlaceholder[p])
+	}
+	return true
 }
 
 // addEntry adds a value, and forgets the oldest ones if there are too many. mu must be held.
@@ -224,7 +300,7 @@ func (r *Request) Snapshot() *Snapshot { return r.s.Snapshot() }
 func (r *Request) IsPlaceholder(text []byte) bool {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	return r.s.byPlaceholder[string(text)] != nil
+	return r.s.byPlaceholder[string(text)] != nil || isArmour(text) && r.s.isKnownArmour(text)
 }
 
 // Count notes what a text's redaction found.
@@ -260,16 +336,16 @@ func (r *Request) FindAgain() (list []*redact.Engine, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if changes += s.sought; s.againOf != changes {
-		if s.again, err = newFinders(append(others, s.order...)); err != nil {
+		if s.again, err = newFinders(append(others, s.order...), redact.Options{FewForms: true}, s.again); err != nil {
 			return nil, err
 		}
 		s.againOf = changes
 	}
-	for _, e := range s.again {
-		list = append(list, e.WithReplace(r.replaceAgain))
+	for _, f := range s.again {
+		list = append(list, f.engine.WithReplace(r.replaceAgain))
 	}
 	return list, nil
 }
 
 // replaceAgain is Replace for what FindAgain found: a value itself, or an encoding of one.
-func (r *Request) replaceAgain(_ string, text []byte) []byte { return r.Replace("secret.again", text) }
+func (r *Request) replaceAgain(_ string, text []byte) []byte { return r.Replace(ruleAgain, text) }

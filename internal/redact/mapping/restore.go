@@ -10,8 +10,8 @@ import (
 // Counts tell what happened to the placeholders of an answer.
 type Counts struct {
 	Restored int
-	// Altered counts texts that only begin like a placeholder of the session: a model changed it, or left
-	// something out.
+	// Altered counts texts that are like a placeholder of the session: a model changed its case, encoded it, broke
+	// it, or left something out.
 	Altered int
 }
 
@@ -33,12 +33,18 @@ type Restorer struct {
 	closed  bool
 	list    []redact.Finding
 	counts  Counts
+	altered alteredCounter
+	lineEnd int // where the last line of a key ended, as in
 }
+
+// maxLineGap is the distance from which two lines count as those of two keys, in bytes.
+const maxLineGap = 64
 
 // Restore returns a Restorer for an answer. inJSON says that the text is a JSON document, such as the arguments
 // of a tool.
 func (p *Snapshot) Restore(inJSON bool, w io.Writer) *Restorer {
-	return &Restorer{s: p.s, ix: p.findIndex(inJSON), w: w}
+	return &Restorer{s: p.s, ix: p.findIndex(inJSON), w: w, altered: alteredCounter{marks: p.findMarks()},
+		lineEnd: -maxLineGap}
 }
 
 // Write takes more of the text.
@@ -88,7 +94,11 @@ func (r *Restorer) Yield() error {
 func (r *Restorer) Findings() []redact.Finding { return r.list }
 
 // Counts returns what happened to the placeholders so far.
-func (r *Restorer) Counts() Counts { return r.counts }
+func (r *Restorer) Counts() Counts {
+	n := r.counts
+	n.Altered = r.altered.n
+	return n
+}
 
 // releaseText writes what can no longer be part of a placeholder, or everything.
 func (r *Restorer) releaseText(all bool) error {
@@ -96,18 +106,22 @@ func (r *Restorer) releaseText(all bool) error {
 	text, from := r.text, r.context
 	i := r.ix.findHead(text, from)
 	for ; i < len(text) && (all || !r.ix.mayBegin(text[i:])); i = r.ix.findHead(text, i) {
-		f, near := r.ix.findAt(text, i)
+		f := r.ix.findAt(text, i)
 		if f == nil {
-			if i++; near {
-				r.counts.Altered++
-			}
+			i++
 			continue
 		}
 		out = append(append(out, text[from:i]...), f.write...)
+		r.altered.countIn(text[from:i])
+		r.altered.skipRestored()
 		r.in += i - from
 		r.list = append(r.list, redact.Finding{Rule: "restored", Offset: r.in, Length: len(f.find)})
-		r.in += len(f.find)
-		r.counts.Restored++
+		if !f.isLine || r.in-r.lineEnd >= maxLineGap {
+			r.counts.Restored++
+		}
+		if r.in += len(f.find); f.isLine {
+			r.lineEnd = r.in
+		}
 		r.s.noteRestored(f.placeholder)
 		i += len(f.find)
 		from = i
@@ -118,6 +132,7 @@ func (r *Restorer) releaseText(all bool) error {
 // passText writes out, and the text between from and to; what comes behind that stays held.
 func (r *Restorer) passText(out []byte, from, to int) error {
 	out = append(out, r.text[from:to]...)
+	r.altered.countIn(r.text[from:to])
 	r.in += to - from
 	keep := max(0, to-maxContext)
 	r.text = append(r.text[:0], r.text[keep:]...)
@@ -132,24 +147,31 @@ func (r *Restorer) passText(out []byte, from, to int) error {
 // RestoreText restores the placeholders of one whole text. It returns text itself if it has none.
 func (p *Snapshot) RestoreText(inJSON bool, text []byte) ([]byte, Counts) {
 	ix := p.findIndex(inJSON)
+	altered := alteredCounter{marks: p.findMarks()}
 	var out []byte
 	var n Counts
-	from := 0
+	from, lineEnd := 0, -maxLineGap
 	for i := ix.findHead(text, 0); i < len(text); i = ix.findHead(text, i) {
-		f, near := ix.findAt(text, i)
+		f := ix.findAt(text, i)
 		if f == nil {
-			if i++; near {
-				n.Altered++
-			}
+			i++
 			continue
 		}
 		out = append(append(out, text[from:i]...), f.write...)
-		n.Restored++
+		altered.countIn(text[from:i])
+		altered.skipRestored()
+		if !f.isLine || i-lineEnd >= maxLineGap {
+			n.Restored++
+		}
 		p.s.noteRestored(f.placeholder)
-		i += len(f.find)
+		if i += len(f.find); f.isLine {
+			lineEnd = i
+		}
 		from = i
 	}
-	if n.Restored == 0 {
+	altered.countIn(text[from:])
+	n.Altered = altered.n
+	if out == nil {
 		return text, n
 	}
 	return append(out, text[from:]...), n

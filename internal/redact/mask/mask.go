@@ -1,5 +1,6 @@
-// Package mask has the masks: what is written in the place of a finding, in
-// each style, and whether a text holds one already.
+// Package mask writes masks in place of findings, in each style, and finds the masks
+// that a text has already. A mask cannot be undone. What can be is a placeholder
+// (package mapping).
 package mask
 
 import (
@@ -48,7 +49,7 @@ type Style struct {
 	Replacement func(rule string, text []byte) []byte
 }
 
-// sort is what a mask says of the thing behind it.
+// sort is the word in a mask, such as email. Several rules share one.
 type sort uint8
 
 const (
@@ -93,8 +94,8 @@ func (e *Style) AppendMask(to []byte, r rule.Rule, text []byte) []byte {
 	return m.appendTo(to, r)
 }
 
-// Mask reads the text behind a mask piece by piece, so that a text which is
-// not held whole gets the mask it would get otherwise; the rule may come last.
+// Mask reads the value that a mask replaces in pieces, so that a value which is
+// not held whole gets the same mask; the rule may come last.
 type Mask struct {
 	e     *Style
 	mac   hasher
@@ -136,16 +137,16 @@ const maxCardText = 128
 
 // appendTo appends the mask of what r found in the text that was written.
 func (m *Mask) appendTo(to []byte, r rule.Rule) []byte {
-	kind := sortOf(r)
+	is := sortOf(r)
 	if m.e.Masks == Pseudonyms {
-		// The sort stands behind the value and a NUL, because it is known
+		// The sort follows the value and a NUL, because it is known
 		// only when the value has been read; no sort holds a NUL.
-		_, _ = m.mac.Write(append([]byte{0}, sortWords[kind]...))
+		_, _ = m.mac.Write(append([]byte{0}, sortWords[is]...))
 		sum := m.mac.Sum(nil)
-		to = append(append(append(to, '<'), sortWords[kind]...), ':')
+		to = append(append(append(to, '<'), sortWords[is]...), ':')
 		return append(hex.AppendEncode(to, sum[:pseudonymSize/2]), '>')
 	}
-	if kind == sortCard {
+	if is == sortCard {
 		to = append(to, Card...)
 		for k := max(0, m.n-4); k < m.n; k++ {
 			to = append(to, m.last4[k&3])
@@ -153,9 +154,9 @@ func (m *Mask) appendTo(to []byte, r rule.Rule) []byte {
 		return to
 	}
 	if m.e.Masks == Egress {
-		return append(append(append(to, '['), sortWords[kind]...), ']')
+		return append(append(append(to, '['), sortWords[is]...), ']')
 	}
-	switch kind {
+	switch is {
 	case sortEmail:
 		return append(to, Email...)
 	case sortPII, sortPhone:
@@ -220,7 +221,7 @@ func pseudonymLen(s []byte) int {
 	return 0
 }
 
-// maxMaskWord bounds where a pseudonym's colon stands: behind "<db_string".
+// maxMaskWord bounds where the colon of a pseudonym is: after "<db_string".
 const maxMaskWord = 11
 
 // PseudonymEnd returns where the pseudonym ends whose colon stands at i, or 0.

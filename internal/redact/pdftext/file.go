@@ -88,7 +88,7 @@ func (r *reader) findTrailers(to []dict, b []byte) []dict {
 	return to
 }
 
-// readObject reads the object at o.at, and returns the offset behind it.
+// readObject reads the object at o.at, and returns the offset after it.
 func (r *reader) readObject(o *object) int {
 	l := lexer{budget: r.budget, b: r.data, at: o.at}
 	o.value, _ = l.readValue(0)

@@ -1,7 +1,8 @@
-// Package rule has the names of the rules by which something is masked.
+// Package rule has the rules of redaction. A rule names what a finding is, such as secret.github;
+// its class is secret or personal.
 package rule
 
-// Rule is what found something. Higher numbers win where two overlap.
+// Rule names what a finding is. Where two findings overlap the higher rule wins.
 type Rule uint8
 
 const (
@@ -95,21 +96,21 @@ var Names = [...]string{
 	Fault:           "fault",
 }
 
-// IsSecret says whether what r finds is a secret rather than personal.
+// IsSecret reports whether what r finds is a secret, not personal data.
 func (r Rule) IsSecret() bool { return r >= Assignment }
 
-// Kinds is what is searched for. The zero value is everything.
-type Kinds uint8
+// Class is what is searched for: secrets, personal data or, as the zero value, both.
+type Class uint8
 
-// The kinds.
+// The classes.
 const (
-	AllKinds Kinds = iota
+	AnyClass Class = iota
 	OnlySecrets
 	OnlyPersonal
 )
 
 // Has reports whether what r finds is searched for.
-func (k Kinds) Has(r Rule) bool { return k.Seeks(r.IsSecret()) }
+func (c Class) Has(r Rule) bool { return c.Seeks(r.IsSecret()) }
 
 // Seeks reports whether secrets are searched for; with false, whether personal data is.
-func (k Kinds) Seeks(secret bool) bool { return k == AllKinds || secret == (k == OnlySecrets) }
+func (c Class) Seeks(secret bool) bool { return c == AnyClass || secret == (c == OnlySecrets) }

@@ -28,7 +28,7 @@ type lane struct {
 	x     certain.Scanner
 	at    int // the first trigger that has not been judged
 	lit   int // where the next literal may begin
-	space int // behind the last white space, or what stands for it
+	space int // after the last white space, or what stands for it
 	tried int // len(s) at the last look
 	// clear is a place that no trigger before it reads over, negative where none
 	// is known.
@@ -39,7 +39,7 @@ type lane struct {
 	edits []span.Edit
 }
 
-// open returns a lane that goes on behind s, which is clean and was sent.
+// open returns a lane that continues after s, which is clean and was sent.
 func openLane(e *engine.Engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
@@ -51,7 +51,7 @@ func openLane(e *engine.Engine, s []byte, base int, last bool) lane {
 // isGap says whether white space ends at i, or what stands for it.
 func isGap(s []byte, i int) bool { return char.Class[s[i-1]]&char.Space != 0 || char.IsStop(s, i) }
 
-// lastGap returns the last gap of s behind from, 0 for none.
+// lastGap returns the last gap of s after from, 0 for none.
 func lastGap(s []byte, from int) int {
 	for i := len(s); i > from; i-- {
 		if isGap(s, i) {
@@ -107,7 +107,7 @@ func (l *lane) collect(list []span.Span) {
 // note keeps what was found in offsets of the stream.
 func (l *lane) note(list []span.Span) {
 	for _, sp := range list {
-		if !l.e.Kinds.Has(sp.Rule) {
+		if !l.e.Class.Has(sp.Rule) {
 			continue
 		}
 		sp.Start += l.base
@@ -190,7 +190,7 @@ func (l *lane) over(i, p int, looks *int) int {
 }
 
 // twin says whether two lanes will read the same from here on: the last escape
-// lies behind both windows, and nothing is pending in either.
+// lies before both windows, and nothing is pending in either.
 func (l *lane) twin(o *lane) bool {
 	if len(l.out)+len(o.out) > 0 || !l.x.IsTwin(&o.x, len(l.s), len(o.s), 2*maxWindow) {
 		return false
@@ -210,7 +210,7 @@ func (l *lane) twin(o *lane) bool {
 // listMarks are the lane's places in s, besides the scanner's.
 func (l *lane) listMarks() [4]*int { return [...]*int{&l.at, &l.lit, &l.space, &l.tried} }
 
-// drop forgets text that lies far behind, and found spans that ended before
+// drop forgets text that lies far before, and found spans that ended before
 // sent. Nothing from keep on is dropped.
 func (l *lane) drop(keep, sent int) {
 	l.out = slices.DeleteFunc(l.out, func(sp span.Span) bool { return sp.End <= sent })

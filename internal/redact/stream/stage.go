@@ -20,6 +20,7 @@ type stage struct {
 	// escape on; folded writes it, from where the stage began.
 	unfolded *lane
 	folded   escape.Folded
+	runs     runs
 	sent     int // up to where the text went on, in its own offsets
 	put      int // how much that made
 	cover    *cover
@@ -36,7 +37,7 @@ type cover struct {
 	rule  rule.Rule
 }
 
-// openStage returns a stage that goes on behind ctx, which is clean and was
+// openStage returns a stage that continues after ctx, which is clean and was
 // sent, and ends at offset at.
 func openStage(e *engine.Engine, depth, at int, ctx []byte, found func(int, span.Span)) *stage {
 	last := depth > engine.MaxPasses
@@ -44,6 +45,7 @@ func openStage(e *engine.Engine, depth, at int, ctx []byte, found func(int, span
 		e: e, depth: depth, sent: at, put: at, found: found,
 		raw: openLane(e, ctx, at-len(ctx), last),
 	}
+	t.runs.base = t.raw.base
 	if escape.Has(ctx) {
 		t.folded = escape.Folded{In: t.raw.base, Out: t.raw.base}
 		t.folded.Write(ctx, true)
@@ -67,6 +69,9 @@ func (t *stage) write(p []byte, final bool) []byte {
 			t.unfolded = nil
 		}
 	}
+	if t.e.Opens {
+		t.runs.read(&t.raw, final)
+	}
 	t.piece = t.piece[:0]
 	t.send(final)
 	t.forget()
@@ -77,7 +82,7 @@ func (t *stage) write(p []byte, final bool) []byte {
 }
 
 // unfold feeds the lane of unfolded text, and opens it at the first escape,
-// which stands at from or behind it.
+// which stands at from or after it.
 func (t *stage) unfold(from int, final bool) {
 	l := &t.raw
 	if t.unfolded == nil {
@@ -156,6 +161,10 @@ func (t *stage) sure(final bool) (to, back int) {
 		n, b := t.unfolded.sure()
 		to, back = min(to, n), min(back, b)
 	}
+	if t.e.Opens {
+		n := t.runs.sure()
+		to, back = min(to, n), min(back, n)
+	}
 	return to, back
 }
 
@@ -231,9 +240,9 @@ func (t *stage) reading(p int) int {
 // spans returns what was found and has not been sent, in order and apart.
 func (t *stage) spans() []span.Span {
 	if t.unfolded == nil || len(t.unfolded.out) == 0 {
-		return span.Union(slices.Clone(t.raw.out))
+		return span.Union(slices.Concat(t.raw.out, t.runs.out))
 	}
-	return span.Union(slices.Concat(t.raw.out, t.unfolded.out))
+	return span.Union(slices.Concat(t.raw.out, t.unfolded.out, t.runs.out))
 }
 
 // copy sends text as it is.
@@ -269,7 +278,12 @@ func (t *stage) mask(sp span.Span) {
 
 // forget drops what is needed no more.
 func (t *stage) forget() {
-	t.raw.drop(t.sent-t.raw.base, t.sent)
+	keep := t.sent
+	if t.e.Opens {
+		t.runs.drop(t.sent)
+		keep = min(keep, t.runs.sure())
+	}
+	t.raw.drop(keep-t.raw.base, t.sent)
 	if t.unfolded != nil {
 		t.unfolded.drop(len(t.unfolded.s), t.sent)
 	}

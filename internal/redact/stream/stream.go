@@ -27,7 +27,7 @@ const (
 // longer be part of anything that must be masked: what it has written when it
 // is closed is Text's output for the whole (D25b). It holds back a word or
 // two of prose, a credential or a value until it ends or is longer than 8 KiB,
-// up to 9 KiB of text without white space, and what a registered literal may
+// up to 9 KiB of text without white space or of an encoded run, and what a registered literal may
 // begin with. Whatever the text,
 // it keeps less than 256 KiB for each pass over it (1 while nothing is found,
 // then 2, at most 9) besides the longest form of a literal.

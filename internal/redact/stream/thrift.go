@@ -8,7 +8,7 @@ const (
 	// freeLooks is how many of them ordinary text takes at most.
 	freeLooks = 1024
 	// minPause and maxPause bound how many bytes come before the next search
-	// behind one that failed; looksPaid is how many of the triggers that it asked
+	// after one that failed; looksPaid is how many of the triggers that it asked
 	// each of them pays for.
 	minPause, maxPause = 8, 64 << 10
 	looksPaid          = 2

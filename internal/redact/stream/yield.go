@@ -55,7 +55,7 @@ func (s *Stream) yield() (out []byte, err error) {
 	return s.first.yield(), nil
 }
 
-// held is how much the stage, and those behind it, keep of what may go on. The
+// held is how much the stage, and those after it, keep of what may go on. The
 // text under a mask whose end has not come never does.
 func (t *stage) held() int {
 	n := 0
@@ -68,7 +68,7 @@ func (t *stage) held() int {
 	return n
 }
 
-// yield lets go what is plain, and returns what comes out behind the last stage.
+// yield lets go what is plain, and returns what comes out after the last stage.
 func (t *stage) yield() []byte {
 	if t.cover == nil && t.raw.base+len(t.raw.s) > t.sent {
 		if !t.plain() {
@@ -93,7 +93,7 @@ func (t *stage) yield() []byte {
 // a literal or what was found so far reaches into.
 func (t *stage) plain() bool {
 	l := &t.raw
-	if len(l.out) > 0 || l.x.IsOpen() || len(l.s)-l.lit > maxYieldedLiteral {
+	if len(l.out) > 0 || len(t.runs.out) > 0 || l.x.IsOpen() || len(l.s)-l.lit > maxYieldedLiteral {
 		return false
 	}
 	from := min(t.sent-l.base, l.at)
@@ -113,7 +113,7 @@ func (t *stage) plain() bool {
 }
 
 // reaches says whether a trigger that has not been judged, before end, waits for
-// what comes behind it. The few digits of an ordinary text may wait, and so may
+// what comes after it. The few digits of an ordinary text may wait, and so may
 // the name of a scheme: it is what follows them that must not be let go, and that
 // is then asked about again.
 func (l *lane) reaches(end int) bool {
@@ -124,7 +124,7 @@ func (l *lane) reaches(end int) bool {
 }
 
 // ordinary says whether s is words of letters with the signs that prose has
-// behind a word, and at most a few digits.
+// after a word, and at most a few digits.
 func ordinary(s []byte) bool {
 	word, digits := 0, 0
 	for i := 0; i < len(s); {

@@ -14,7 +14,7 @@ import (
 type Prefix struct {
 	// Text is at least three bytes, of runs two, and ends as its list wants it.
 	Text string
-	// Then stands behind Text before what is counted, where Text alone is common.
+	// Then follows Text before what is counted, where Text alone is common.
 	Then string
 	// Class are the bytes that follow.
 	Class uint16
@@ -37,7 +37,7 @@ type Prefix struct {
 	Rule rule.Rule
 }
 
-// MaxFollow is how far behind a prefix is read to decide, in bytes.
+// MaxFollow is how far after a prefix is read to decide, in bytes.
 const MaxFollow = 128
 
 // maxTail is the number of full stops, at most, that are cut from the end of a token.

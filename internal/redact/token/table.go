@@ -5,11 +5,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
-// How to add a format that its first bytes tell: write a row in the list that
-// its text's last byte names, and its name in pinnedPrefixes; put a token of it
-// into tokenTexts and what only looks like one into notSecret; make the format,
-// with right and wrong lengths, in labelled_secrets_test.go; and bring the figures
-// of doc/redaction.md up to date, which TestDocumentHasTheFigures prints.
+// CONTRIBUTING.md has the steps for a new row, under "A token that redaction finds by its prefix".
 
 // underscored, dashed and dotted are the prefixes that end in "_", "-" and
 // ".", in the forms that their issuers document. What is not bound is found
@@ -80,10 +76,11 @@ var (
 		{Text: "mdb_sa_sk_", Class: char.URL64, Min: 30, Rule: rule.Token},         // MongoDB Atlas
 		{Text: "cfut_", Class: char.Alnum, Min: 40, Bound: true, Rule: rule.Token}, // Cloudflare: of a user, of an account
 		{Text: "cfat_", Class: char.Alnum, Min: 40, Bound: true, Rule: rule.Token},
-		{Text: "fm2_", Class: char.Std64, More: "=", Min: 100, Bound: true, Rule: rule.Token},   // Fly.io
-		{Text: "fo1_", Class: char.URL64, Min: 40, Bound: true, Rule: rule.Token},               // Fly.io
-		{Text: "rnd_", Class: char.Alnum, Min: 28, Bound: true, Rule: rule.Token},               // Render
-		{Text: "ops_", Then: "eyJ", Class: char.URL64, Min: 100, Bound: true, Rule: rule.Token}, // 1Password's service accounts
+		{Text: "FlyV1 fm2_", Class: char.Std64, More: "=,_", Min: 100, Bound: true, Rule: rule.Token}, // Fly.io, several
+		{Text: "fm2_", Class: char.Std64, More: "=", Min: 100, Bound: true, Rule: rule.Token},         // Fly.io
+		{Text: "fo1_", Class: char.URL64, Min: 40, Bound: true, Rule: rule.Token},                     // Fly.io
+		{Text: "rnd_", Class: char.Alnum, Min: 28, Bound: true, Rule: rule.Token},                     // Render
+		{Text: "ops_", Then: "eyJ", Class: char.URL64, Min: 100, Bound: true, Rule: rule.Token},       // 1Password's service accounts
 		// CI and quality.
 		{Text: "CCIPAT_", Class: char.URL64, Min: 30, Rule: rule.Token}, // CircleCI: personal, of a project
 		{Text: "CCIPRJ_", Class: char.URL64, Min: 30, Rule: rule.Token},
@@ -168,7 +165,23 @@ var (
 		{Text: "tkn.v1_", Class: char.Std64, More: "=", Min: 60, Bound: true, Rule: rule.Token},         // Teamwork
 		{Text: "vercel_blob_rw_", Class: char.Alnum, More: "_", Min: 30, Bound: true, Rule: rule.Token}, // Vercel Blob
 		{Text: "waka_", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token},             // WakaTime
-		{Text: "zpka_", Class: char.Alnum, More: "_", Min: 40, Bound: true, Rule: rule.Token},           // Zuplo
+		// Of the issuers' own pages.
+		{Text: "cal_live_", Class: char.Hex, Min: 32, Max: 32, Bound: true, Rule: rule.Token}, // Cal.com
+		{Text: "key_", Class: char.Hex, Min: 64, Bound: true, Rule: rule.Model},               // Cursor
+		{Text: "key_live_", Class: char.Alnum, Min: 32, Max: 32, Bound: true, Mixed: true, Rule: rule.Token},
+		// Branch, here and below
+		{Text: "key_test_", Class: char.Alnum, Min: 32, Max: 32, Bound: true, Mixed: true, Rule: rule.Token},
+		{Text: "ion_", Class: char.Alnum, Min: 42, Bound: true, Mixed: true, Rule: rule.Token},              // Ionic
+		{Text: "lip_", Class: char.Alnum, Min: 20, Max: 20, Bound: true, Mixed: true, Rule: rule.Token},     // Lichess
+		{Text: "live_pub_", Class: char.Hex, Min: 31, Max: 31, Bound: true, Rule: rule.Token},               // Lob
+		{Text: "test_pub_", Class: char.Hex, Min: 31, Max: 31, Bound: true, Rule: rule.Token},               // Lob, for tests
+		{Text: "os_v2_app_", Class: char.Lower | char.Digit, Min: 80, Bound: true, Rule: rule.Token},        // OneSignal
+		{Text: "os_v2_org_", Class: char.Lower | char.Digit, Min: 80, Bound: true, Rule: rule.Token},        // OneSignal
+		{Text: "ovsxat_", Class: char.URL64, Min: 36, Bound: true, Rule: rule.Token},                        // Open VSX
+		{Text: "pgar_", Class: char.Lower | char.Digit, Min: 27, Max: 27, Bound: true, Rule: rule.Token},    // pganalyze
+		{Text: "rpa_", Class: char.Alnum, Min: 40, Bound: true, Mixed: true, Rule: rule.Model},              // RunPod
+		{Text: "sc_", Class: char.URL64, More: "./+=", Min: 80, Bound: true, Mixed: true, Rule: rule.Token}, // Authress, of before
+		{Text: "zpka_", Class: char.Alnum, More: "_", Min: 40, Bound: true, Rule: rule.Token},               // Zuplo
 	}
 	dashed = [...]Prefix{
 		{Text: "sk-", Class: char.URL64, Min: 20, Bound: true, Mixed: true, Rule: rule.Model},   // OpenAI, Anthropic, OpenRouter, DeepSeek and others
@@ -255,9 +268,9 @@ var (
 		{Text: "pat-na3-", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token},
 		{Text: "pat-ap1-", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token},
 		{Text: "pub-c-", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token}, // PubNub, here and below
-		{Text: "sub-c-", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token},
+		{Text: "sub-c-", Class: char.Lower | char.Digit, More: "-", Min: 36, Bound: true, Rule: rule.Token},
 		{Text: "sec-c-", Class: char.Std64, More: "=", Min: 40, Bound: true, Rule: rule.Token},
-		{Text: "RGAPI-", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token}, // Riot Games
+		{Text: "RGAPI-", Class: char.Lower | char.Digit, More: "-", Min: 36, Bound: true, Rule: rule.Token}, // Riot Games
 		{Text: "s-s4t2ud-", Class: char.Hex, Min: 64, Rule: rule.Token},
 		// 42: of an application, of a user
 		{Text: "s-s4t2af-", Class: char.Hex, Min: 64, Rule: rule.Token},
@@ -267,6 +280,13 @@ var (
 		{Text: "scp-test-", Class: char.Alnum, Min: 32, Bound: true, Rule: rule.Token},
 		{Text: "sess-", Class: char.Alnum, Min: 40, Max: 40, Bound: true, Mixed: true, Rule: rule.Model},
 		// OpenAI, of a session
+		{Text: "m0-", Class: char.Alnum, Min: 40, Max: 40, Bound: true, Mixed: true, Rule: rule.Model}, // Mem0
+		{Text: "sandbox-sq0csb-", Class: char.URL64, Min: 40, Bound: true, Rule: rule.Token},           // Square, here and below
+		{Text: "sq0csb-", Class: char.URL64, Min: 40, Bound: true, Rule: rule.Token},
+		{Text: "spu-", Class: char.Lower | char.Digit, Min: 32, Max: 32, Bound: true, Rule: rule.Token}, // Spectral
+		{Text: "thog-secret-", Class: char.Hex, Min: 32, Bound: true, Rule: rule.Token},                 // TruffleHog
+		{Text: "xaat-", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token},             // Axiom, here and below
+		{Text: "xapt-", Class: char.Hex, More: "-", Min: 36, Bound: true, Rule: rule.Token},
 		{Text: "tk-us-", Class: char.URL64, Min: 48, Bound: true, Rule: rule.Token}, // Scalingo
 	}
 	dotted = [...]Prefix{
@@ -293,6 +313,7 @@ var (
 		{Text: "1000.", Class: char.Hex, More: ".", Min: 60, Bound: true, Rule: rule.Token},    // Zoho
 		{Text: "VF.DM.", Class: char.Alnum, More: ".", Min: 41, Bound: true, Rule: rule.Token}, // Voiceflow
 		{Text: "VF.WS.", Class: char.Alnum, More: ".", Min: 41, Bound: true, Rule: rule.Token},
+		{Text: "vk1.a.", Class: char.URL64, Min: 100, Bound: true, Rule: rule.Token}, // VK
 		{Text: "v1.local.", Class: char.URL64, More: ".", Min: 64, Bound: true, Rule: rule.Token},
 		// PASETO, encrypted and signed
 		{Text: "v1.public.", Class: char.URL64, More: ".", Min: 86, Bound: true, Rule: rule.Token},

@@ -127,7 +127,7 @@ type echoes struct {
 // e does it, as of registered secrets, or it is too short to be told from
 // ordinary text.
 func (s *echoes) findEngine(e *redact.Engine, credential string) *redact.Engine {
-	literals := Told(credential)
+	literals := CredentialParts(credential)
 	if !slices.ContainsFunc(literals, func(v holdfast.Secret) bool { return !masksWhole(e, v.Reveal()) }) {
 		return nil
 	}

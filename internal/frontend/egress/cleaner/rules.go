@@ -57,7 +57,8 @@ func (r Rules) buildHint(refused []redact.Finding) string {
 	row := fmt.Sprintf("write `redact: {%s: mask}` in the row of %s under egress: domains:", key, r.Row.Name)
 	switch key {
 	case "request":
-		return "leave it out; to send it masked, " + row + ", and to have Holdfast add a credential, `credential:`"
+		return "leave it out; to send it masked, as earlier versions did by default, " + row +
+			"; to have Holdfast add a credential, write `credential:`"
 	case "response":
 		return "to receive it masked, " + row
 	}

@@ -218,7 +218,7 @@ func (c *Reader) Keep(source string, value holdfast.Secret) {
 	var lists [][]holdfast.Secret
 	for _, source := range slices.Sorted(maps.Keys(c.known)) {
 		for _, v := range c.known[source] {
-			lists = append(lists, cleaner.Told(v.Reveal()))
+			lists = append(lists, cleaner.CredentialParts(v.Reveal()))
 		}
 	}
 	c.all = Deduplicate(lists...)

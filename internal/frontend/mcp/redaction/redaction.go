@@ -89,8 +89,8 @@ func policyOf(secrets, personal string) policy {
 	return policy{word(secrets, "off"), word(personal, pass)}
 }
 
-// listKinds returns what is searched for, and whether anything is.
-func (p policy) listKinds() (redact.Kinds, bool) {
+// chooseClass returns what is searched for, and reports whether anything is.
+func (p policy) chooseClass() (redact.Class, bool) {
 	switch {
 	case p.secrets == pass && p.personal == pass:
 		return 0, false
@@ -99,7 +99,7 @@ func (p policy) listKinds() (redact.Kinds, bool) {
 	case p.personal == pass:
 		return redact.OnlySecrets, true
 	}
-	return redact.AllKinds, true
+	return redact.AnyClass, true
 }
 
 // isRefused reports whether a finding refuses the document.
@@ -112,14 +112,14 @@ func (p policy) isRefused(f redact.Finding) bool {
 
 // applyPolicy searches a document, and returns it masked and what was masked.
 func (s *Search) applyPolicy(doc []byte, p policy, place string) ([]byte, report, error) {
-	kinds, any := p.listKinds()
+	class, any := p.chooseClass()
 	if !any || len(doc) == 0 {
 		return doc, report{}, nil
 	}
 	if s.engine == nil {
 		return nil, report{}, newFailure(place, errors.New("there is no redaction engine"))
 	}
-	r, err := s.engine.BodyOf(kinds, "application/json", doc)
+	r, err := s.engine.BodyOf(class, "application/json", doc)
 	if err != nil {
 		return nil, report{}, newFailure(place, err)
 	}

@@ -318,7 +318,7 @@ func (m *Meter) argue(c *ToolCall, s string) {
 	c.Arguments += s
 }
 
-// said notes output. What comes behind usage is not in it.
+// said notes output. What comes after usage is not in it.
 func (m *Meter) said(s string) {
 	if s != "" {
 		m.a.Began, m.whole = true, false
@@ -327,7 +327,7 @@ func (m *Meter) said(s string) {
 }
 
 // name sets the words of a call. Of a second name or id some clients make another
-// call, some put it behind the first, and some take the last.
+// call, some put it after the first, and some take the last.
 func (m *Meter) name(c *ToolCall, id, name string) {
 	if c == nil {
 		return

@@ -62,7 +62,7 @@ type ToolResult struct {
 	Error bool
 	// Bytes is the size of the result in the body.
 	Bytes int64
-	// Seen says that words of the model stand behind it, and something behind those:
+	// Seen says that words of the model stand after it, and something after those:
 	// by what the body tells it was there in an earlier request.
 	Seen bool
 }
@@ -180,8 +180,10 @@ func (p *parser) member(name string) error {
 		return p.chatMember(name)
 	case Completions:
 		return p.completionsMember(name)
+	case Embeddings:
+		return p.embeddingsMember(name)
 	}
-	return p.embeddingsMember(name)
+	return bad("cannot read a request of the dialect "+p.r.Dialect.String(), "add its members to parser.member")
 }
 
 func (p *parser) finish() error {

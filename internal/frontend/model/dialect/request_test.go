@@ -112,6 +112,18 @@ func TestRequestsAreReadForWhatTheyAsk(t *testing.T) {
 // What stands before words of the model that something follows was there in an
 // earlier request. Where two calls stand apart without such words, nobody knows
 // whether they were of one answer: then the result between them may be new, and is.
+// TestEachDialectIsParsed: a dialect without a parser is refused by Parse.
+func TestEachDialectIsParsed(t *testing.T) {
+	for d := range Dialect(len(names)) {
+		if d.Provider() == NoProvider {
+			continue
+		}
+		if r := parsed(t, d, `{"model":"m"}`); r.Model != "m" {
+			t.Errorf("%s: the model is %q", d, r.Model)
+		}
+	}
+}
+
 func TestResultsThatAreNew(t *testing.T) {
 	for name, c := range map[string]struct {
 		d    Dialect

@@ -121,7 +121,7 @@ func (w *walk) skip() error {
 	}
 }
 
-// end holds that nothing stands behind the document.
+// end holds that nothing follows the document.
 func (w *walk) end() error {
 	if _, err := w.d.ReadToken(); err != io.EOF {
 		return bad("something stands behind the request's JSON", "send one document")

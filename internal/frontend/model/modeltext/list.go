@@ -65,6 +65,8 @@ type Text struct {
 	Path string
 	// Document reports that a Binary is a document such as a PDF, not a picture or sound.
 	Document bool
+	// Thought reports that the model wrote the text as its reasoning.
+	Thought bool
 }
 
 const (
@@ -284,7 +286,11 @@ func (l *textLister) readMember(o *textObject, name []byte) error {
 	}
 	before := len(l.texts)
 	isData, isSignature := string(name) == "data" || string(name) == "result", string(name) == "signature"
+	isThought := o.context == inBlock && isThoughtName(name)
 	err := l.readValue(next)
+	if isThought {
+		l.markThoughts(before)
+	}
 	switch {
 	case next == inEnvironment:
 		o.environment, l.environment = l.environment, nil
@@ -451,6 +457,9 @@ func (l *textLister) settleKinds(o *textObject) {
 	if o.context != inBlock && o.context != inCall && o.context != inUnknown {
 		return
 	}
+	if o.isThought() {
+		l.markThoughts(o.from)
+	}
 	switch {
 	case o.isSigned(l.answer):
 		l.markTexts(o.from, Signed)
@@ -490,6 +499,28 @@ func (l *textLister) markTexts(from int, k TextKind) {
 			t.Kind = k
 		}
 	}
+}
+
+// markThoughts marks texts as thoughts, from the text with that number on.
+func (l *textLister) markThoughts(from int) {
+	for i := from; i < len(l.texts); i++ {
+		l.texts[i].Thought = true
+	}
+}
+
+// isThoughtName reports whether a member of a message or block holds what the model thought.
+func isThoughtName(name []byte) bool {
+	switch string(name) {
+	case "thinking", "thinking_blocks", "reasoning", "reasoning_content", "reasoning_details":
+		return true
+	}
+	return false
+}
+
+// isThought reports whether the object as a whole is what the model thought.
+func (o *textObject) isThought() bool {
+	kind := string(o.kind)
+	return kind == "thinking" || kind == "reasoning" || strings.HasPrefix(kind, "reasoning.")
 }
 
 // isSigned reports whether the object as a whole is data that the provider verifies.

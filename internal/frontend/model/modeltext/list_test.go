@@ -308,3 +308,36 @@ func FuzzListTexts(f *testing.F) {
 		checkSpans(t, body, texts)
 	})
 }
+
+// TestListTextsMarksThoughts: what a model thought is marked by its member or the type of its block, and nothing else.
+func TestListTextsMarksThoughts(t *testing.T) {
+	for _, c := range []struct {
+		d    dialect.Dialect
+		body string
+		want []string
+	}{
+		{dialect.Messages, `{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"a"},
+			{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`, []string{"messages[0].content[0].thinking"}},
+		{dialect.Chat, `{"messages":[{"role":"assistant","reasoning_content":"a","content":"b"},
+			{"role":"assistant","reasoning_details":[{"type":"reasoning.text","text":"c"}]},
+			{"role":"user","content":"thinking of reasoning"}]}`,
+			[]string{"messages[0].reasoning_content", "messages[1].reasoning_details[0].text"}},
+		{dialect.Responses, `{"input":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]},
+			{"type":"message","role":"user","content":[{"type":"input_text","text":"b"}]}]}`,
+			[]string{"input[0].summary[0].text"}},
+	} {
+		texts, err := modeltext.ListTexts(c.d, []byte(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range texts {
+			if s.Thought {
+				got = append(got, s.Path)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.d, got, c.want)
+		}
+	}
+}

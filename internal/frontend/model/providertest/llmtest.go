@@ -30,7 +30,7 @@ func (s Shape) Stream() bool {
 	return strings.HasPrefix(s.Header.Get("Content-Type"), "text/event-stream")
 }
 
-// Events are the answer's events, each with the blank line behind it; the whole body
+// Events are the answer's events, each with the blank line after it; the whole body
 // of an answer that is no stream.
 func (s Shape) Events() [][]byte {
 	if !s.Stream() {

@@ -67,7 +67,9 @@ type replacing struct {
 	session  *mapping.Session
 
 	request *mapping.Request
-	all     []*redact.Engine // the row's, and those of the session's values
+	first   *redact.Engine   // the row's, which writes placeholders
+	again   []*redact.Engine // find the session's values
+	all     []*redact.Engine // the row's, and again
 	values  [][]byte         // of texts, decoded; of data and of unsearched texts unchanged
 	changed []bool
 	found   []redact.Finding
@@ -82,11 +84,6 @@ type replacing struct {
 // isSearched reports whether a text of a request is searched.
 func isSearched(k modeltext.TextKind) bool {
 	return k != modeltext.Signed && k != modeltext.Binary
-}
-
-// isThought reports whether a text is what a model thought: it wrote the placeholders in it.
-func isThought(path string) bool {
-	return strings.Contains(path, "thinking") || strings.Contains(path, "reasoning")
 }
 
 // isString reports whether a JSON value is a string; any other text is a separate document.
@@ -104,12 +101,14 @@ func (w *replacing) replaceAll() error {
 			}
 			w.values[i] = v
 		}
-		if isSearched(t.Kind) && t.Kind != modeltext.Served && !isThought(t.Path) {
+		if isSearched(t.Kind) && t.Kind != modeltext.Served && !t.Thought {
 			own = append(own, w.values[i])
 		}
 	}
 	w.request = w.session.Begin(own, w.engine.HasRegistered)
-	if err := w.searchTexts(w.engine.WithReplace(w.request.Replace)); err != nil {
+	w.first = w.engine.WithReplace(w.request.Replace)
+	w.request.SearchWith(w.searchDecoded)
+	if err := w.searchTexts(w.first); err != nil {
 		return err
 	}
 	// What was found at one place goes nowhere else either.
@@ -117,6 +116,8 @@ func (w *replacing) replaceAll() error {
 	if err != nil {
 		return err
 	}
+	w.again = again
+	w.replaceEncoded()
 	for _, e := range again {
 		if err := w.searchTexts(e); err != nil {
 			return err
@@ -128,6 +129,32 @@ func (w *replacing) replaceAll() error {
 	}
 	w.spliceTexts()
 	return w.hideRegistered()
+}
+
+// searchDecoded returns the content of an encoded text with placeholders, nil if it cannot be searched.
+func (w *replacing) searchDecoded(text []byte) []byte {
+	out := text
+	for _, e := range append([]*redact.Engine{w.first}, w.again...) {
+		r, _, err := e.Replace(out)
+		if err != nil {
+			return nil
+		}
+		out = r.Out
+	}
+	return out
+}
+
+// replaceEncoded replaces encodings of the session's values in the texts.
+func (w *replacing) replaceEncoded() {
+	for i, t := range w.texts {
+		if !isSearched(t.Kind) {
+			continue
+		}
+		if out, found := w.request.ReplaceEncoded(w.values[i]); found != nil {
+			w.values[i], w.changed[i] = out, true
+			w.noteFound(found)
+		}
+	}
 }
 
 // searchTexts has an engine replace what it finds in the texts.
@@ -147,10 +174,15 @@ func (w *replacing) searchTexts(engine *redact.Engine) error {
 			continue
 		}
 		w.values[i], w.changed[i] = r.Out, true
-		w.request.Count(r.Findings)
-		w.found = append(w.found, r.Findings[:min(len(r.Findings), max(0, MaxFindings-len(w.found)))]...)
+		w.noteFound(r.Findings)
 	}
 	return nil
+}
+
+// noteFound counts findings, and keeps the first ones.
+func (w *replacing) noteFound(list []redact.Finding) {
+	w.request.Count(list)
+	w.found = append(w.found, list[:min(len(list), max(0, MaxFindings-len(w.found)))]...)
 }
 
 // checkFixed refuses secrets in parts that must not be changed: signed parts and documents.

@@ -1,4 +1,4 @@
-package format
+package encoded
 
 import (
 	"bytes"
@@ -7,28 +7,28 @@ import (
 	"unicode/utf8"
 )
 
-// wideText is how text of more than one byte to a character is written.
-type wideText struct {
-	size int // 2 or 4; 0 is none
+// Wide is how text of more than one byte to a character is written.
+type Wide struct {
+	Size int // 2 or 4; 0 is none
 	bom  int // bytes of the mark before it
 	big  bool
 }
 
-// wideOf tells UTF-16 and UTF-32 by their mark, or by where the NULs stand in
+// FindWide tells UTF-16 and UTF-32 by their mark, or by where the NULs stand in
 // what is otherwise ASCII.
-func wideOf(b []byte) wideText {
+func FindWide(b []byte) Wide {
 	switch {
 	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")):
-		return wideText{4, 4, false}
+		return Wide{4, 4, false}
 	case bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
-		return wideText{4, 4, true}
+		return Wide{4, 4, true}
 	case bytes.HasPrefix(b, []byte("\xff\xfe")):
-		return wideText{2, 2, false}
+		return Wide{2, 2, false}
 	case bytes.HasPrefix(b, []byte("\xfe\xff")):
-		return wideText{2, 2, true}
+		return Wide{2, 2, true}
 	}
 	if len(b) < 8 || bytes.IndexByte(b, 0) < 0 {
-		return wideText{}
+		return Wide{}
 	}
 	var nul [4]int
 	n := min(len(b), 1<<16) &^ 3
@@ -42,15 +42,15 @@ func wideOf(b []byte) wideText {
 	little := func(k int) bool { return nul[k]*10 <= q }
 	switch {
 	case much(1) && much(2) && much(3) && little(0):
-		return wideText{4, 0, false}
+		return Wide{4, 0, false}
 	case much(0) && much(1) && much(2) && little(3):
-		return wideText{4, 0, true}
+		return Wide{4, 0, true}
 	case much(1) && much(3) && little(0) && little(2):
-		return wideText{2, 0, false}
+		return Wide{2, 0, false}
 	case much(0) && much(2) && little(1) && little(3):
-		return wideText{2, 0, true}
+		return Wide{2, 0, true}
 	}
-	return wideText{}
+	return Wide{}
 }
 
 // order reads and writes numbers of two and four bytes.
@@ -59,22 +59,22 @@ type order interface {
 	binary.AppendByteOrder
 }
 
-func (w wideText) order() order {
+func (w Wide) order() order {
 	if w.big {
 		return binary.BigEndian
 	}
 	return binary.LittleEndian
 }
 
-// decode returns b, without its mark, as UTF-8, and the bytes at its end that
+// Decode returns b, without its mark, as UTF-8, and the bytes at its end that
 // are no whole character. What is no character becomes U+FFFD.
-func (w wideText) decode(b []byte) (text, rest []byte) {
+func (w Wide) Decode(b []byte) (text, rest []byte) {
 	b = b[w.bom:]
-	n := len(b) - len(b)%w.size
+	n := len(b) - len(b)%w.Size
 	order := w.order()
 	text = make([]byte, 0, n)
-	for i := 0; i < n; i += w.size {
-		if w.size == 4 {
+	for i := 0; i < n; i += w.Size {
+		if w.Size == 4 {
 			v := order.Uint32(b[i:])
 			text = utf8.AppendRune(text, rune(min(v, utf8.MaxRune+1)))
 			continue
@@ -90,12 +90,12 @@ func (w wideText) decode(b []byte) (text, rest []byte) {
 	return text, b[n:]
 }
 
-// encode appends text, and rest, behind the mark of b.
-func (w wideText) encode(b, text, rest []byte) []byte {
-	out := append(make([]byte, 0, w.bom+len(text)*w.size+len(rest)), b[:w.bom]...)
+// Encode appends text, and rest, after the mark of b.
+func (w Wide) Encode(b, text, rest []byte) []byte {
+	out := append(make([]byte, 0, w.bom+len(text)*w.Size+len(rest)), b[:w.bom]...)
 	order := w.order()
 	for _, r := range string(text) {
-		if w.size == 4 {
+		if w.Size == 4 {
 			out = order.AppendUint32(out, uint32(r))
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// TestBodyOfLeavesTheOtherKind: the other kind keeps its bytes at every place.
-func TestBodyOfLeavesTheOtherKind(t *testing.T) {
+// TestBodyOfLeavesTheOtherClass: the other class keeps its bytes at every place.
+func TestBodyOfLeavesTheOtherClass(t *testing.T) {
 	const key, literal = "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "brass-otter-4711"
 	e, err := New(Options{Masks: Egress, Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
@@ -35,22 +35,22 @@ func TestBodyOfLeavesTheOtherKind(t *testing.T) {
 			`password=hunter2!x&mail=%5Bemail%5D`},
 		{"clean", `{"a":12345678901234567890}`, `{"a":12345678901234567890}`, `{"a":12345678901234567890}`},
 	} {
-		for kinds, want := range map[Kinds]string{OnlySecrets: c.secrets, OnlyPersonal: c.personal} {
+		for class, want := range map[Class]string{OnlySecrets: c.secrets, OnlyPersonal: c.personal} {
 			for range 2 { // the second finds familiar names
-				r, err := e.BodyOf(kinds, "", []byte(c.in))
+				r, err := e.BodyOf(class, "", []byte(c.in))
 				if err != nil || string(r.Out) != want || r.Found() == (want == c.in) {
-					t.Errorf("%s, kind %d: %s %v %v, not %s", c.name, kinds, r.Out, r.Findings, err, want)
+					t.Errorf("%s, class %d: %s %v %v, not %s", c.name, class, r.Out, r.Findings, err, want)
 				}
 				for _, f := range r.Findings {
-					if f.IsSecret() != (kinds == OnlySecrets) {
-						t.Errorf("%s, kind %d: found %s", c.name, kinds, f.Rule)
+					if f.IsSecret() != (class == OnlySecrets) {
+						t.Errorf("%s, class %d: found %s", c.name, class, f.Rule)
 					}
 				}
 			}
 		}
-		all, err := e.BodyOf(AllKinds, "", []byte(c.in))
+		all, err := e.BodyOf(AnyClass, "", []byte(c.in))
 		if whole, _ := e.Body("", []byte(c.in)); err != nil || string(all.Out) != string(whole.Out) {
-			t.Errorf("%s: BodyOf of all kinds: %s %v, Body: %s", c.name, all.Out, err, whole.Out)
+			t.Errorf("%s: BodyOf of any class: %s %v, Body: %s", c.name, all.Out, err, whole.Out)
 		}
 	}
 	if _, err := new(Engine).BodyOf(OnlySecrets, "", []byte(`{}`)); err == nil {

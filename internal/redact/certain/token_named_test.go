@@ -1,0 +1,78 @@
+package certain
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Keys of providers in the forms that they have, made up.
+const (
+	hexKey   = "4f1c09e27ab85d3360fe91b7c2d8a6e5"
+	lowerKey = "q7w2ne9rt4yu1iop8as3dfg6hj5kl0zx"
+	mixedKey = "Zk3vQ9tLm7RxW2pYc8Bn"
+)
+
+func TestKeysBehindTheirProviderAreFound(t *testing.T) {
+	for _, text := range []string{
+		"deepgram = §", "deepgram: '§'", "Deepgram token 1 == §", "assemblyai '§'", `"nytimes": "§",`, `"new-york-times": "§",`,
+		"apollo.io api_key §", "codacyACCESS_KEY §", "MATTERMOST_PAT=§", "MapQuest key is §, keep it", "mapQuest := \"§\"",
+		"new Shodan(\"§\")", "the asana oauth token: §.", "statuspage_api: OAuth §", "jenkins-crumb:§",
+	} {
+		for _, key := range []string{hexKey, lowerKey, mixedKey + "4tVb"} {
+			in := strings.ReplaceAll(text, "§", key)
+			if out, rules := hide(in); strings.Contains(out, key[len(key)-6:]) {
+				t.Errorf("%q stays: %v", in, rules)
+			}
+		}
+	}
+}
+
+// The name of a secret tells a random value behind a dash, a stroke or a blank too.
+func TestKeysBehindANameWithoutASignAreFound(t *testing.T) {
+	for _, text := range []string{"acme token - '§'", "apiKey |§", "api_key §", "CLIENT_SECRET  §"} {
+		in := strings.ReplaceAll(text, "§", mixedKey)
+		if out, _ := hide(in); strings.Contains(out, mixedKey) {
+			t.Errorf("%q stays", in)
+		}
+	}
+}
+
+func TestOrdinaryValuesBehindProvidersStay(t *testing.T) {
+	for _, in := range []string{
+		"deepgram release " + hexKey,            // another word is between
+		"github: " + hexKey,                     // of common ones a word for a key tells
+		"docker " + hexKey + hexKey,             // an image
+		"deepgram = '" + hexKey[:31] + "'",      // no size that a key has
+		"deepgram = '" + hexKey + "?x=1'",       // goes on
+		"deepgram = 'getUtf8StringFromBase64V'", // a name in code
+		"deepgram = " + strings.Repeat("1234567890", 4),
+		"mapquest: docs/guides/v2/setup-page-2",
+		"deepgram\n" + hexKey, // of the line before
+		"see deepgram " + hexKey,
+		"xdeepgram = " + hexKey,
+		"call(token, '" + hexKey + "')",
+		"msg_" + mixedKey + " of " + mixedKey,
+	} {
+		if out, rules := hide(in); out != in {
+			t.Errorf("%q became %q by %v", in, out, rules)
+		}
+	}
+}
+
+// A value is read once however many digits it has.
+func TestKeysAreJudgedInLinearTime(t *testing.T) {
+	measure := func(n int) time.Duration {
+		text := []byte(strings.Repeat("a1-b2_", n))
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			Find(text, false)
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	if short, long := measure(20_000), measure(160_000); long > 40*short {
+		t.Errorf("8 times the text takes %v instead of %v", long, short)
+	}
+}
