@@ -148,6 +148,7 @@ internal/frontend/model/providertest  a provider for the tests of other packages
 internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
 internal/redact/format                reads bytes one by one; the tests of what is shared are those of internal/redact in RACE_PART
 internal/redact/mapping               one lock for each session; the proxy shares them, of which RACE_PART has tests
+internal/feature/modelvalue           one lock around what is kept of each session; the tests of the proxy that run with the detector use it
 internal/redact/memory                one lock, and pages that are never handed out twice
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process

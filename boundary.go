@@ -112,6 +112,8 @@ type Redaction struct {
 	Response string `json:"response"`
 	// Personal is for personal data in either: "mask", "refuse" or "pass".
 	Personal string `json:"personal"`
+	// Detector names the program that searches for names and addresses; "" for none.
+	Detector string `json:"detector,omitempty"`
 }
 
 // Contract describes a boundary: what may come in, who may cross, what a

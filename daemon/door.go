@@ -112,7 +112,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
 	s.Problems, s.Alerts = append(s.Problems, d.alerts.ListProblems()...), d.alerts.ListChannels()
 	s.Problems = append(append(append(s.Problems, d.hooks.ListProblems()...), d.sandboxes.Health()...),
-		d.egress.Health()...)
+		append(d.egress.Health(), d.detectors.Health()...)...)
 	s.Problems = append(s.Problems, d.snapshots.Problems()...)
 	s.Problems = append(s.Problems, d.reports.Troubles()...)
 	if why := d.witness.Trouble(); why != "" {

@@ -29,7 +29,7 @@ func (d *Daemon) newEgress(mappingKey []byte, seal kernel.Sealer) *service.Servi
 			return d.mint(id, localTTL)
 		},
 		Tokens: d.tokens, Guest: d.modelGuest, Engine: d.engine, Secrets: d.secrets, Log: d.log,
-		Mappings: d.mappings,
+		Mappings: d.mappings, Detectors: d.detectors,
 	})
 }
 

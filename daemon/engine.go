@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/config/register"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/redaction"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/redact/redactlog"
@@ -31,6 +32,8 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 		return err
 	}
 	d.log = redactlog.New(d.opt.Log, d.texts)
+	d.detectors = detector.NewShelf(d.log)
+	d.detectors.Set(d.loaded.Config.ListDetectors())
 	if d.unlocked = m.Trouble(); d.unlocked == "" {
 		d.unlocked = d.engine.Trouble()
 	}
@@ -58,14 +61,14 @@ func (d *Daemon) openDetector(ctx context.Context) (err error) {
 
 // newToolEngine returns what gives the engine for arguments and results of MCP tools, which is made when the first
 // contract asks for it. It writes the masks of traffic. It is nil, which refuses, if it cannot be made.
-func (d *Daemon) newToolEngine() func() *redact.Engine {
-	return sync.OnceValue(func() *redact.Engine {
+func (d *Daemon) newToolEngine() func() *redaction.Engine {
+	return sync.OnceValue(func() *redaction.Engine {
 		e, err := redact.New(redact.Options{Masks: redact.Egress, Literals: d.secrets})
 		if err != nil {
 			d.log.Error("tool calls refused: redaction unavailable", "err", err)
 			return nil
 		}
-		return e
+		return &redaction.Engine{Engine: e, Detector: d.detectors.FinderOf}
 	})
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -220,5 +221,55 @@ func TestUnlockedMemoryIsAnnounced(t *testing.T) {
 	d.unlocked = "the system locks no more memory"
 	if w := d.own(d.loaded).Weakened; len(w) != 1 || w[0] != "redact.register: the system locks no more memory" {
 		t.Errorf("%q", w)
+	}
+}
+
+// The detectors of rows start with the daemon, follow the configuration, are shown when they do not start, and end with
+// the daemon.
+func TestRowsDetectorsFollowTheConfiguration(t *testing.T) {
+	const row = "version: 1\negress:\n  domains:\n    a.example.com:\n      redact: {detector: {command: [PROGRAM]}}\n"
+	dir := testfile.Write(t, map[string]string{"holdfast.yaml": strings.ReplaceAll(row, "PROGRAM", "/no/such/program")})
+	path := filepath.Join(dir, "holdfast.yaml")
+	d, err := Open(t.Context(), Options{State: filepath.Join(dir, "s"), Config: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	list := d.detectors.Health()
+	if len(list) != 1 || !strings.Contains(list[0], `cannot start the redaction detector "/no/such/program"`) {
+		t.Error(list)
+	}
+	finder := func() detector.Finder {
+		return d.detectors.FinderOf(d.snapshot().Domains.Domains()[0].Detector)
+	}
+	if _, err := finder().Find(t.Context(), []byte("Smith")); !detector.IsFailure(err) {
+		t.Error(err)
+	}
+	_, program, _ := strings.Cut(detectorOf, "command: [")
+	program = strings.TrimSuffix(strings.TrimSpace(program), "]")
+	text := strings.ReplaceAll(row, "[PROGRAM]", "["+program+"], timeout: 20s")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.apply(l); err != nil {
+		t.Fatal(err)
+	}
+	found, err := finder().Find(t.Context(), []byte("of Smith"))
+	if err != nil || len(found) != 1 || found[0].Offset != 3 || d.detectors.Health() != nil {
+		t.Error(found, err, d.detectors.Health())
+	}
+	if e := d.newToolEngine()(); e.Detector(d.snapshot().Domains.Domains()[0].Detector) == nil {
+		t.Error("tools have no detectors")
+	}
+	last := finder()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := last.Find(context.Background(), []byte("of Smith again")); !errors.Is(err, detector.ErrClosed) {
+		t.Error(err)
 	}
 }

@@ -99,6 +99,7 @@ type Daemon struct {
 	engine    *redact.Engine
 	texts     *detector.Records  // engine, and detector
 	detector  *detector.Detector // nil for none
+	detectors *detector.Shelf    // of rows and contracts
 	// unverified is why the store is not the one that was signed here last.
 	unverified string
 	secrets    []holdfast.Secret // that engine was made of
@@ -530,6 +531,7 @@ func (d *Daemon) Close() error {
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}
+	d.detectors.Close()
 	d.detector.Close() // what was recorded before needed it
 	return errors.Join(append(errs, d.owner.Release())...)
 }

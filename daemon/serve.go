@@ -296,6 +296,7 @@ func (d *Daemon) apply(l *config.Loaded) error {
 	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
 		return err
 	}
+	d.detectors.Set(l.Config.ListDetectors())
 	d.watching.Watch.Use(l.Config.WatchLimits())
 	d.mu.Lock()
 	d.loaded = l

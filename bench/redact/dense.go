@@ -83,7 +83,7 @@ func comparePlaceholders(b *measure.Run, e *redact.Engine, t sample.Text) ([]mea
 		return nil, err
 	}
 	known := newSession()
-	sentFirst, err := substitute.Replace(e, known, dialect.Chat, request, substitute.AllowBinaries)
+	sentFirst, err := substitute.Replace(e, nil, known, dialect.Chat, request, substitute.AllowBinaries)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func comparePlaceholders(b *measure.Run, e *redact.Engine, t sample.Text) ([]mea
 	}
 	replace := func(find func() *mapping.Session) func() {
 		return func() {
-			_, err := substitute.Replace(e, find(), dialect.Chat, request, substitute.AllowBinaries)
+			_, err := substitute.Replace(e, nil, find(), dialect.Chat, request, substitute.AllowBinaries)
 			failed = first(failed, err)
 		}
 	}

@@ -68,7 +68,7 @@ func noteWrong(c *command, set, way string, b body, wrong string) {
 
 // checkRequest puts placeholders into a request. wrong is its fault, if it has one.
 func (s *scanner) checkRequest(b body) (wrong string, changed bool) {
-	r, err := substitute.Replace(s.engine, newSession(), b.dialect, b.content, substitute.AllowBinaries)
+	r, err := substitute.Replace(s.engine, nil, newSession(), b.dialect, b.content, substitute.AllowBinaries)
 	switch {
 	case err != nil:
 		return "refused: " + err.Error(), true

@@ -80,11 +80,12 @@ type ModelsConfig struct {
 // RedactionConfig is what happens to secrets and personal data in each
 // direction.
 type RedactionConfig struct {
-	Request  string   `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"a secret in a request. placeholder: replace it and personal data in the texts of a request to a model, and restore them in the answer; mask: replace it with a mask; refuse the request; off: look for nothing; placeholder in a row of type llm, else refuse, if absent"`
-	Response string   `yaml:"response" enum:"restore,mask,refuse,off" doc:"a secret in an answer. restore: restore placeholders, and change nothing else; mask: replace it with a mask; refuse the answer; off: look for nothing; restore where requests have placeholders, else mask, if absent"`
-	Personal string   `yaml:"personal" enum:"mask,refuse,pass" doc:"personal data in both directions, where they mask or refuse secrets. mask: replace it with a mask; refuse the message; pass: let it through; mask if absent"`
-	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect"`
-	At       string   `yaml:"-"`
+	Request  string          `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"a secret in a request. placeholder: replace it and personal data in the texts of a request to a model, and restore them in the answer; mask: replace it with a mask; refuse the request; off: look for nothing; placeholder in a row of type llm, else refuse, if absent"`
+	Response string          `yaml:"response" enum:"restore,mask,refuse,off" doc:"a secret in an answer. restore: restore placeholders, and change nothing else; mask: replace it with a mask; refuse the answer; off: look for nothing; restore where requests have placeholders, else mask, if absent"`
+	Personal string          `yaml:"personal" enum:"mask,refuse,pass" doc:"personal data in both directions, where they mask or refuse secrets. mask: replace it with a mask; refuse the message; pass: let it through; mask if absent"`
+	Detector *DetectorConfig `yaml:"detector" doc:"a program that finds names and addresses in bodies and queries, which personal speaks of, and in the texts of models; without its answer the message is refused (default none)"`
+	Guesses  []string        `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect"`
+	At       string          `yaml:"-"`
 }
 
 // SourceConfig says which header Holdfast adds, and where its value comes from.
@@ -190,9 +191,10 @@ func (k *checker) domain(name string, c DomainConfig) {
 	if s := c.Credential; s != nil {
 		k.credential(name, s)
 	}
+	k.checkDetector(c.Redact.Detector)
 	if c.Redact.Guesses != nil {
 		k.noteDeprecated(c.Redact.At, "redact: guesses of "+excerpt.Word(name),
-			"a detector replaces it, see doc/redaction.md")
+			"name a program under redact: detector")
 	}
 }
 
@@ -288,7 +290,7 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
 		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow" || c.Binary == "unsearched", Parts: domain.Parts(c.Binary),
 		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response),
-		Personal: domain.Redaction(c.Redact.Personal), Roots: c.Roots,
+		Personal: domain.Redaction(c.Redact.Personal), Detector: c.Redact.Detector.specText(), Roots: c.Roots,
 		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At}
 	if m := c.Models; m != nil {
 		d.Models = domain.Models{Provider: m.Provider, MaxOutput: m.MaxOutput, Window: m.Window, ServerCalls: m.ServerCalls,

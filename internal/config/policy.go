@@ -114,7 +114,7 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 	}
 	if r := b.Redact; r != nil {
 		out.Redact = contract.CompleteRedaction(holdfast.Redaction{Request: r.Request, Response: r.Response,
-			Personal: r.Personal})
+			Personal: r.Personal, Detector: r.Detector.specText()})
 	}
 	if by := b.PricedBy; by != nil {
 		out.PricedBy = &holdfast.PricedBy{Model: by.Model, InputTokens: by.Input, OutputTokens: by.Output}

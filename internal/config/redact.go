@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -20,9 +21,10 @@ type RedactConfig struct {
 }
 
 // DetectorConfig is a program that is kept running and finds names and addresses (package detector). It sees the texts.
+// The configuration of records, a row of the allowlist and a contract may name one.
 type DetectorConfig struct {
 	Command []string `yaml:"command" need:"yes" doc:"program and arguments: it reads {\"id\":1,\"text\":\"...\"} in each line and answers {\"id\":1,\"findings\":[{\"start\":0,\"end\":5,\"kind\":\"name\"}]}, in bytes of UTF-8"`
-	Timeout Duration `yaml:"timeout" doc:"bounds one answer, 10ms to 30s (default 1s); without an answer the whole text is masked"`
+	Timeout Duration `yaml:"timeout" doc:"bounds one answer, 10ms to 30s (default 1s); without an answer the whole text of a record is masked, and traffic is refused"`
 	At      string   `yaml:"-"`
 }
 
@@ -32,6 +34,34 @@ func (c *DetectorConfig) Start(log *slog.Logger) (*detector.Detector, error) {
 		return nil, nil
 	}
 	return detector.Start(detector.Options{Command: c.Command, Timeout: time.Duration(c.Timeout), Log: log})
+}
+
+// makeSpec returns the program as a row or a contract shares it with others.
+func (c *DetectorConfig) makeSpec() detector.Spec {
+	return detector.Spec{Command: c.Command, Timeout: time.Duration(c.Timeout)}
+}
+
+// specText returns the text of the spec, "" if c is nil.
+func (c *DetectorConfig) specText() string {
+	if c == nil {
+		return ""
+	}
+	return c.makeSpec().Text()
+}
+
+// ListDetectors returns the programs that search the traffic of rows and contracts.
+func (c *Config) ListDetectors() (list []detector.Spec) {
+	for _, name := range slices.Sorted(maps.Keys(c.Egress.Domains)) {
+		if d := c.Egress.Domains[name].Redact.Detector; d != nil {
+			list = append(list, d.makeSpec())
+		}
+	}
+	for _, b := range c.Boundaries {
+		if b.Redact != nil && b.Redact.Detector != nil {
+			list = append(list, b.Redact.Detector.makeSpec())
+		}
+	}
+	return list
 }
 
 // checkDetector checks what names an external detector.

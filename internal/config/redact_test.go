@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 func TestRedactSectionIsJudgedWithItsLine(t *testing.T) {
@@ -57,5 +59,54 @@ egress:
 	if err != nil || l.Deprecated != nil || l.Config.Redact.Detector.Command[0] != "find-names" ||
 		l.Config.Redact.Detector.Timeout != Duration(2*time.Second) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Rows and contracts name a detector with the same keys. One whose findings nothing would mask or refuse is refused.
+func TestRowsAndContractsNameADetector(t *testing.T) {
+	l, err := load(t, `version: 1
+egress:
+  domains:
+    a.example.com: {redact: {detector: {command: [find, names]}}}
+    m.example.com: {type: llm, redact: {detector: {command: [find, names], timeout: 2s}}}
+boundaries:
+  - {boundary: mcp/fs/*, risk: LOW, redact: {detector: {command: [other]}}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, spec := range l.Config.ListDetectors() {
+		texts = append(texts, spec.Text())
+	}
+	if len(texts) != 3 {
+		t.Fatal(texts)
+	}
+	for _, d := range l.Domains.Domains() {
+		if !slices.Contains(texts[:2], d.Detector) {
+			t.Errorf("%s has the detector %q, not one of %q", d.Name, d.Detector, texts)
+		}
+	}
+	if !slices.ContainsFunc(l.Policy.Contracts, func(c holdfast.Contract) bool {
+		return c.Redact != nil && c.Redact.Detector == texts[2]
+	}) {
+		t.Error("the contract has no detector")
+	}
+	const row, contract = "egress: {domains: {a.example.com: {", "boundaries: [{boundary: mcp/fs/*, risk: LOW, redact: {"
+	for text, want := range map[string]string{
+		row + "redact: {detector: {}}}}}":                                          `"command" is missing`,
+		row + "redact: {detector: {command: [a], env: [B]}}}}}":                    `unknown key "env"`,
+		row + "redact: {detector: {command: [a], timeout: 1h}}}}}":                 "invalid timeout: expected 10ms to 30s",
+		row + "redact: {personal: pass, detector: {command: [a]}}}}}":              "has a detector, and lets pass what it finds",
+		row + "redact: {request: off, response: off, detector: {command: [a]}}}}}": "has a detector, and lets pass what it finds",
+		row + "type: llm, redact: {request: mask, detector: {command: [a]}}}}}":    "has a detector, and does not replace",
+		row + "inspect: opaque, redact: {detector: {command: [a]}}}}}":             "is opaque and names a detector",
+		contract + "detector: {command: []}}}]":                                    "a command without a program",
+		contract + "personal: pass, detector: {command: [a]}}}]":                   "whose findings personal: pass lets through",
+		contract + "detector: {comand: [a]}}}]":                                    `unknown key "comand"`,
+	} {
+		if _, err := load(t, "version: 1\n"+text+"\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v\nnot %s", text, err, want)
+		}
 	}
 }

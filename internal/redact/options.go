@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
 // Options say what an engine knows beyond the document's rules, and how it
@@ -117,6 +118,22 @@ func (e *Engine) WithReplace(replace func(rule string, text []byte) []byte) *Eng
 	}
 	text := e.bodies.WithReplace(replace)
 	return &Engine{text: text.WithOpening(), bodies: e.bodies.WithEngine(text)}
+}
+
+// WithFinder returns an engine that finds what find returns for each text that e reads, in order and apart, and nothing
+// else. Masks are left out of it. The names of JSON members are not read. With an engine of WithReplace, the function
+// of that one writes what replaces a finding. find must not keep the text.
+func (e *Engine) WithFinder(find func(text []byte) []Finding) *Engine {
+	if e == nil || e.text == nil {
+		return nil
+	}
+	text := e.text.WithFinder(func(s []byte) (spans []span.Span) {
+		for _, f := range find(s) {
+			spans = appendUnmasked(spans, s, f)
+		}
+		return spans
+	})
+	return &Engine{text: text, bodies: format.New(text)}
 }
 
 // Trouble says why what the engine knows of Literals could reach a disk, or

@@ -10,8 +10,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
@@ -22,11 +24,11 @@ import (
 // keptFor is the age at which a batch ends: a little less than the day in which it must be erased, for the sweep.
 const keptFor = 24*time.Hour - 5*time.Minute
 
-// The bounds of one row, of one sweep's transaction, and of what one owner has.
+// The bounds of one row, of one sweep's transaction, and of what one session of an agent has.
 const (
 	maxPlain = 512 << 10 // bytes of a row before it is sealed; table.MaxDoc holds its base64
 	maxStep  = 200
-	maxRows  = 4096
+	maxRows  = 4096 // mapping merges its batches long before, unless the session uses many rows of the allowlist
 )
 
 var (
@@ -65,11 +67,17 @@ type Values struct {
 	seal   kernel.Sealer
 	forget func(tenant, agent, session string)
 	host   kernel.Host
+
+	mu   sync.Mutex
+	rows map[rowsKey]int // guarded by mu; how many rows a session has, of those that were counted
 }
+
+// rowsKey is one session of an agent, whose rows are counted together.
+type rowsKey struct{ tenant, who string }
 
 // New returns Values that are sealed with seal. forget is called after the values of a session were erased.
 func New(seal kernel.Sealer, forget func(tenant, agent, session string)) *Values {
-	return &Values{seal: seal, forget: forget}
+	return &Values{seal: seal, forget: forget, rows: map[rowsKey]int{}}
 }
 
 // Feature binds v to a kernel, for kernel.Config.
@@ -124,29 +132,37 @@ func (v *Values) openBatch(k batchKey, row batchRow) (b mapping.Batch, err error
 	return b, err
 }
 
-// SaveBatch implements mapping.Keeper.
+// SaveBatch implements mapping.Keeper. It returns a *holdfast.Error if the session has too many rows: a value whose
+// placeholder could not be restored after a restart is not sent.
 func (v *Values) SaveBatch(ctx context.Context, o mapping.Owner, b mapping.Batch, drop []string) ([]string, error) {
 	now := v.host.Now()
 	parts, err := splitBatch(b)
 	if err != nil {
 		return nil, err
 	}
+	end := now.Add(keptFor)
+	if !b.Saved.IsZero() && b.Saved.Before(now) {
+		end = b.Saved.Add(keptFor)
+	}
 	k := batchKey{Tenant: o.Tenant, Who: hashOwner(o.Agent, o.Session), Place: o.Row}
 	var ids []string
 	rows := map[string]batchRow{}
 	for i, plain := range parts {
-		k.ID = fmt.Sprintf("%016x-%04x-%s", now.UnixMicro(), i, rand.Text()[:8])
+		k.ID = fmt.Sprintf("%016x-%04x-%s", end.Add(-keptFor).UnixMicro(), i, rand.Text()[:8])
 		sealed, err := v.seal.Seal(plain, k.sealContext())
 		if err != nil {
 			return nil, err
 		}
 		ids = append(ids, k.ID)
-		rows[k.ID] = batchRow{Sealed: sealed, End: now.Add(keptFor).Unix()}
+		rows[k.ID] = batchRow{Sealed: sealed, End: end.Unix()}
 	}
 	err = v.host.Commit(ctx, func(tx kernel.FeatureTx) error {
+		if err := v.reserveRows(tx, k, len(ids)-len(drop)); err != nil {
+			return err
+		}
 		for _, id := range drop {
 			k.ID = id
-			if err := batchRows.Delete(tx, k); err != nil {
+			if err := deleteBatch(tx, k); err != nil {
 				return err
 			}
 		}
@@ -159,7 +175,53 @@ func (v *Values) SaveBatch(ctx context.Context, o mapping.Owner, b mapping.Batch
 		}
 		return nil
 	})
+	if err != nil {
+		v.forgetRows(k) // the count may have the rows of a commit that failed
+	}
 	return ids, err
+}
+
+// reserveRows counts n more rows of the session of k. It returns an error if they are too many.
+func (v *Values) reserveRows(r kernel.Reader, k batchKey, n int) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	of := rowsKey{k.Tenant, k.Who}
+	have, known := v.rows[of]
+	if !known {
+		in := table.Range{Prefix: []any{k.Tenant, k.Who}, Limit: maxRows + 1}
+		if err := batchRows.Scan(r, in, func(batchKey, batchRow, int64) error { have++; return nil }); err != nil {
+			return err
+		}
+		if len(v.rows) >= maxRows {
+			clear(v.rows) // they are counted again
+		}
+	}
+	v.rows[of] = have
+	if n > 0 && have+n > maxRows {
+		return &holdfast.Error{Kind: holdfast.KindBounds, Gate: holdfast.K6, Rule: "redact/values",
+			Why:  "cannot keep the values behind placeholders: the session has too many",
+			Hint: "start a new session, or erase this one with `holdfast ledger erase`"}
+	}
+	v.rows[of] = have + n
+	return nil
+}
+
+// forgetRows has the rows of the session of k counted again.
+func (v *Values) forgetRows(k batchKey) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.rows, rowsKey{k.Tenant, k.Who})
+}
+
+// deleteBatch removes a batch, and its end.
+func deleteBatch(tx kernel.FeatureTx, k batchKey) error {
+	row, _, err := batchRows.Get(tx, k)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return errors.Join(batchRows.Delete(tx, k), endRows.Delete(tx, endKey{row.End, k.Tenant, k.Who, k.Place, k.ID}))
 }
 
 // splitBatch returns a batch as JSON texts of at most maxPlain bytes each.
@@ -219,6 +281,7 @@ func (v *Values) Sweep(ctx context.Context) error {
 				if err := errors.Join(batchRows.Delete(tx, batch), endRows.Delete(tx, k)); err != nil {
 					return err
 				}
+				tx.After(func() { v.forgetRows(batch) })
 			}
 			return nil
 		})
@@ -270,19 +333,24 @@ func (v *Values) OnSignal(tx kernel.FeatureTx, s signal.Signal) (map[string]any,
 
 // eraseOwner erases the values of one session, and has the memory forget them after the commit.
 func (v *Values) eraseOwner(tx kernel.FeatureTx, tenant string, o owner) error {
-	var keys []batchKey
-	in := table.Range{Prefix: []any{tenant, hashOwner(o.agent, o.session)}, Limit: maxRows}
-	if err := batchRows.Scan(tx, in, func(k batchKey, _ batchRow, _ int64) error {
-		keys = append(keys, k)
+	who := batchKey{Tenant: tenant, Who: hashOwner(o.agent, o.session)}
+	ends := map[batchKey]int64{}
+	in := table.Range{Prefix: []any{tenant, who.Who}, Limit: maxRows}
+	if err := batchRows.Scan(tx, in, func(k batchKey, row batchRow, _ int64) error {
+		ends[k] = row.End
 		return nil
 	}); err != nil {
 		return err
 	}
-	for _, k := range keys {
-		if err := batchRows.Delete(tx, k); err != nil {
+	for k, end := range ends {
+		if err := errors.Join(batchRows.Delete(tx, k), endRows.Delete(tx, endKey{end, k.Tenant, k.Who, k.Place,
+			k.ID})); err != nil {
 			return err
 		}
 	}
-	tx.After(func() { v.forget(tenant, o.agent, o.session) })
+	tx.After(func() {
+		v.forgetRows(who)
+		v.forget(tenant, o.agent, o.session)
+	})
 	return nil
 }

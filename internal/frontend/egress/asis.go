@@ -34,33 +34,15 @@ func (a *answer) asSent() error {
 		a.resp.ContentLength = -1 // it is another
 	}
 	if strips {
-		return a.unread(&withoutUsage{r: &frames.Blocks{In: in}, meter: a.model.meter}, nil)
+		return a.unread(&frames.Filter{In: frames.Blocks{In: in}, Drops: a.model.isUnasked}, nil)
 	}
 	return a.unread(a.model.read(in), nil)
 }
 
-// withoutUsage reads a stream of events byte for byte as it comes, but for the usage that
-// its client did not ask for, and meters it.
-type withoutUsage struct {
-	r     *frames.Blocks
-	meter *dialect.Meter
-	block []byte // what of the event in hand was not given
-	err   error
-}
-
-// Read implements io.Reader, an event at a time.
-func (s *withoutUsage) Read(p []byte) (int, error) {
-	for len(s.block) == 0 && s.err == nil {
-		s.block, s.err = s.r.Next()
-		if data, has := dataOf(s.block, s.meter); has && s.meter.Event(data) == dialect.Unasked {
-			s.block = nil
-		}
-	}
-	n := copy(p, s.block)
-	if s.block = s.block[n:]; n > 0 {
-		return n, nil
-	}
-	return 0, s.err
+// isUnasked has the meter read an event, and reports whether it is the usage that the client did not ask for.
+func (m *model) isUnasked(event []byte) bool {
+	data, has := dataOf(event, m.meter)
+	return has && m.meter.Event(data) == dialect.Unasked
 }
 
 // dataOf is the data of an event; the meter is told its other fields.

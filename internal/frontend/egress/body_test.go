@@ -105,7 +105,7 @@ func TestEgress_Bypass28_NoEncodingHidesASecret(t *testing.T) {
 		encoding := strings.TrimPrefix(c.coding, "bare ")
 		b, err := x.read(d, c.kind, encoding, packed(t, c.coding, c.text))
 		if err != nil {
-			if err.Kind != holdfast.KindRedaction {
+			if err.Kind != holdfast.KindDomainBlocked {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue // refused is safe too
@@ -150,9 +150,9 @@ func TestEgress_Bypass31_WhatCannotBeReadIsRefused(t *testing.T) {
 		"broken br":         {"br", packed(t, "br", strings.Repeat("abcdefg", 999))[:10], holdfast.KindValidation},
 		"broken zstd":       {"zstd", packed(t, "zstd", strings.Repeat("abcdefg", 999))[:15], holdfast.KindValidation},
 		"four encodings":    {"gzip, gzip, gzip, gzip", []byte("x"), holdfast.KindValidation},
-		"binary":            {"", noise, holdfast.KindRedaction},
-		"undeclared zstd":   {"", packed(t, "zstd", "the key is "+someKey), holdfast.KindRedaction},
-		"encrypted archive": {"", []byte("Salted__12345678abcdefgh"), holdfast.KindRedaction},
+		"binary":            {"", noise, holdfast.KindDomainBlocked},
+		"undeclared zstd":   {"", packed(t, "zstd", "the key is "+someKey), holdfast.KindDomainBlocked},
+		"encrypted archive": {"", []byte("Salted__12345678abcdefgh"), holdfast.KindDomainBlocked},
 	} {
 		if _, err := x.read(d, "", c.encoding, c.raw); err == nil || err.Kind != c.kind || err.Hint == "" {
 			t.Errorf("%s: %v, want %s", name, err, c.kind)

@@ -41,6 +41,7 @@ type exchange struct {
 	sub     *holdfast.SubAgent // who asks a model within the agent; nil where nobody says
 	header  http.Header        // as it goes out, without the credential
 	masked  []redact.Finding   // what was masked in it
+	mapped  listMapped         // of a WebSocket, for its messages
 	denials []holdfast.Opinion
 	shown   string // path and query for people, redacted: of what the door refuses, and of signed URLs
 
@@ -126,6 +127,11 @@ func (x *exchange) prepare() *holdfast.Error {
 	x.body = b
 	start = time.Now()
 	defer func() { x.p.counters.Observe(counters.Redact, time.Since(start)) }()
+	if x.ask.Upgrade != "" && x.domain.Request == domain.Placeholder {
+		return &holdfast.Error{Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "egress/websocket",
+			Why:  "placeholders are not restored in the messages of a WebSocket",
+			Hint: "ask over HTTPS, or write `redact: {request: mask}` in the row of " + x.domain.Name}
+	}
 	masked, err := x.redactTarget()
 	if err != nil {
 		return err
@@ -145,6 +151,9 @@ func (x *exchange) prepare() *holdfast.Error {
 	x.masked = append(masked, found...)
 	if x.header, err = x.cleanMapped(header); err != nil {
 		return err
+	}
+	if x.ask.Upgrade != "" {
+		x.mapped = x.openMapped(x.r.Context())
 	}
 	x.took.redact = time.Since(begun)
 	x.p.counters.MaskedOut.Add(int64(len(x.masked) + len(b.findings)))
@@ -312,7 +321,13 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 		close(x.acted)
 	}()
 	if err := x.model.saveValues(ctx); err != nil {
-		return out, cleaner.AsRedactionError(errors.Join(err, holdfast.ErrNotStarted))
+		err = errors.Join(err, holdfast.ErrNotStarted)
+		if full, ok := errors.AsType[*holdfast.Error](err); ok && full.Kind == holdfast.KindBounds {
+			refused := *full
+			refused.Err = holdfast.ErrNotStarted
+			return out, &refused
+		}
+		return out, cleaner.AsRedactionError(err)
 	}
 	up, err := x.upstream(ctx)
 	if err != nil {
@@ -369,7 +384,7 @@ func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.
 	var err error
 	ctx = upstream.WithPool(ctx, x.pool())
 	if x.ask.Upgrade != "" {
-		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin, x.masked)
+		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin, x.masked, x.mapped)
 	} else {
 		var resp *http.Response
 		if resp, err = x.p.out.upstreams.Send(ctx, x.domain, x.ask.Origin, up); err != nil {

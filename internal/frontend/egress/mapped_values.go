@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"crypto/sha256"
 	"maps"
 	"net/http"
@@ -16,34 +17,46 @@ import (
 // cleanMapped masks or refuses, as the row says, the values of the agent's session that models do not see (D13a):
 // that an answer restored a value is no permission to send it elsewhere. header is what goes out.
 func (x *exchange) cleanMapped(header http.Header) (http.Header, *holdfast.Error) {
-	d := x.domain
-	if d.Request == domain.Placeholder || d.Request == domain.Off {
-		return header, nil
+	searches, failed := x.openMapped(x.r.Context())(x.r.Context())
+	if failed != nil {
+		return nil, failed
 	}
-	who, _, err := x.p.cfg.Kernel.Asker(x.r.Context(), x.s.tokenOf(x.who))
-	if err != nil {
-		return header, nil // the kernel refuses it
-	}
-	owner := mapping.Owner{Tenant: who.Tenant, Agent: who.Agent, Session: who.Session}
-	values, err := x.p.mappings.FindElsewhere(x.r.Context(), owner)
-	if err != nil {
-		return nil, cleaner.AsRedactionError(err)
-	}
-	var failed *holdfast.Error
-	for _, e := range values.Secrets {
-		if header, failed = x.cleanBy(e, cleaner.RequestRules(d), header); failed != nil {
-			return nil, failed
-		}
-	}
-	for _, e := range values.Personal {
-		if d.Personal == domain.Off || d.Personal == domain.Pass {
-			break
-		}
-		if header, failed = x.cleanBy(e, cleaner.RequestRules(d), header); failed != nil {
+	for _, s := range searches {
+		if header, failed = x.cleanBy(s.Engine, s.Rules, header); failed != nil {
 			return nil, failed
 		}
 	}
 	return header, nil
+}
+
+// listMapped returns the searches for values of a session.
+type listMapped func(ctx context.Context) ([]cleaner.Search, *holdfast.Error)
+
+// openMapped returns what lists the searches for the values that the agent's session has at a time.
+func (x *exchange) openMapped(ctx context.Context) listMapped {
+	none := func(context.Context) ([]cleaner.Search, *holdfast.Error) { return nil, nil }
+	if x.domain.Request == domain.Placeholder || x.domain.Request == domain.Off {
+		return none
+	}
+	who, _, err := x.p.cfg.Kernel.Asker(ctx, x.s.tokenOf(x.who))
+	if err != nil {
+		return none // the kernel refuses the request
+	}
+	owner := mapping.Owner{Tenant: who.Tenant, Agent: who.Agent, Session: who.Session}
+	return func(ctx context.Context) ([]cleaner.Search, *holdfast.Error) {
+		return x.p.listMapped(ctx, x.domain, owner)
+	}
+}
+
+// listMapped returns the searches for the values of a session, as the row says.
+func (p *Proxy) listMapped(
+	ctx context.Context, d *domain.Domain, owner mapping.Owner,
+) ([]cleaner.Search, *holdfast.Error) {
+	values, err := p.mappings.FindElsewhere(ctx, owner)
+	if err != nil {
+		return nil, cleaner.AsRedactionError(err)
+	}
+	return cleaner.ListMapped(d, values), nil
 }
 
 // cleanBy masks or refuses what one engine finds in the request.

@@ -200,7 +200,7 @@ func TestModelsUnknownPathsAreRefused(t *testing.T) {
 // one refuses the row.
 func TestModelsNoWebSocketIsUnmetered(t *testing.T) {
 	w := newModels(t, setup{rows: func(tls, plain uint16) []domain.Domain {
-		rows := modelRows(tls, plain)
+		rows := maskRows(tls, plain)
 		rows[1].WebSocket = true
 		return rows
 	}})

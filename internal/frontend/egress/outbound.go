@@ -22,7 +22,7 @@ type outbound struct {
 // start is called once, by New.
 func (o *outbound) start(p *Proxy) {
 	o.memory.Most = p.cfg.MaxBuffered
-	o.cleaners.Engine = p.cfg.Engine
+	o.cleaners.Engine, o.cleaners.Detector = p.cfg.Engine, p.cfg.Detector
 	o.upstreams = upstream.New(p.cfg.Resolver)
 	o.upstreams.Connected = func(d time.Duration) { p.counters.Observe(counters.Connect, d) }
 	o.upstreams.Began = func(d time.Duration) { p.counters.Observe(counters.FirstByte, d) }

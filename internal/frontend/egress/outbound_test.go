@@ -205,7 +205,7 @@ func (x *outside) pass(w http.ResponseWriter, r *http.Request, d *domain.Domain,
 		if err := x.p.credential(r.Context(), d, up.Header); err != nil {
 			return relayed{}, err
 		}
-		return x.p.webSocket(r.Context(), w, r, up, d, o, nil)
+		return x.p.webSocket(r.Context(), w, r, up, d, o, nil, nil)
 	}
 	b, failed := x.p.readBody(r.Context(), d, r)
 	if failed != nil {

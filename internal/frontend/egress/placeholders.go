@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/substitute"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
@@ -57,13 +58,18 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 		return nil, memory.Busy()
 	}
 	var r *substitute.Request
-	err = x.p.out.cleaners.RunWithin(len(x.body.raw), func() (err error) {
-		r, err = substitute.Replace(engine, m.session, format, x.body.raw, binariesOf(d))
-		return err
+	finder := x.p.out.cleaners.FindDetector(d)
+	err = x.p.out.cleaners.RunSearch(finder, len(x.body.raw), func() (err error) {
+		r, err = substitute.Replace(engine, finder, m.session, format, x.body.raw, binariesOf(d))
+		return detector.AtPlace(err, "the texts of the request", cleaner.DetectorOf(d))
 	})
-	if known, ok := errors.AsType[*holdfast.Error](err); ok && known.Kind != holdfast.KindRedaction {
+	known, ok := errors.AsType[*holdfast.Error](err)
+	switch {
+	case ok && known.Kind == holdfast.KindDomainBlocked:
+		return nil, known
+	case ok && known.Kind != holdfast.KindRedaction:
 		return nil, asLetter(err)
-	} else if err != nil {
+	case err != nil:
 		return nil, cleaner.AsRedactionError(err)
 	}
 	m.placeholders, m.kinds = r.Placeholders, r.Kinds

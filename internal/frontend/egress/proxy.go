@@ -33,6 +33,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
@@ -75,6 +76,8 @@ type Config struct {
 	// recorded of a request to no domain, which is nil; nil, or an
 	// engine that is not ready, refuses.
 	Engine func(d *domain.Domain) *redact.Engine
+	// Detector returns the program that a row names (cleaner.Pool.Detector).
+	Detector func(spec string) detector.Finder
 	// Mappings keeps the values of placeholders; nil makes one whose placeholders end with the proxy.
 	Mappings *mapping.Sessions
 	// Authority signs the certificates that the proxy shows inside.

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 // pieceSize is how much of a long answer is read at a time.
@@ -52,7 +53,7 @@ func (a *answer) body(ctx context.Context) error {
 	switch {
 	case coding.IsLines(kind):
 		return a.events(ctx, capped, frames.Lines)
-	case length >= 0 && length <= maxWhole, length < 0 && coding.IsDocument(kind):
+	case length >= 0 && length <= maxWhole, length < 0 && coding.IsDocument(kind), a.c.HasDetector():
 		return a.whole(capped, max(length, 0))
 	}
 	return a.pieces(capped, kind, params, length)
@@ -63,11 +64,18 @@ func (a *answer) body(ctx context.Context) error {
 func (a *answer) whole(in io.Reader, length int64) error {
 	share := a.p.out.memory.NewShare(heldBy(a.ctx))
 	defer share.Done()
-	raw, err := coding.ReadWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share.Grow)
+	most := int64(maxWhole)
+	if a.c.HasDetector() {
+		most = detector.MaxText
+	}
+	raw, err := coding.ReadWhole(io.LimitReader(in, most+1), most+1, min(length, most), share.Grow)
 	if err != nil {
 		return a.readError(err)
 	}
-	if len(raw) > maxWhole {
+	if int64(len(raw)) > most {
+		if a.c.HasDetector() && !(a.d.Binary && coding.IsBinary(raw)) {
+			return coding.NewSizeError("answer of a row with a detector", most)
+		}
 		kind, params := coding.MediaKind(a.got.contentType)
 		return a.pieces(io.MultiReader(bytes.NewReader(raw), in), kind, params, -1)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // newRow is a world whose good.test has the words of redact.
-func newRow(t *testing.T, row domain.Domain) *world {
+func newRow(t *testing.T, row domain.Domain, change ...func(*Config)) *world {
 	t.Helper()
 	pass, err := redact.New(redact.Options{Masks: redact.Egress, PassPersonal: true,
 		Literals: []holdfast.Secret{holdfast.NewSecret("hunter2-registered")}})
@@ -47,6 +47,9 @@ func newRow(t *testing.T, row domain.Domain) *world {
 					return pass
 				}
 				return all
+			}
+			for _, f := range change {
+				f(c)
 			}
 		}})
 }

@@ -42,9 +42,9 @@ const maxReason = 123
 // handshake is relayed as any answer is.
 func (p *Proxy) webSocket(
 	ctx context.Context, w http.ResponseWriter, r, up *http.Request, d *domain.Domain, o domain.Origin,
-	masked []redact.Finding,
+	masked []redact.Finding, mapped listMapped,
 ) (relayed, error) {
-	s := &socket{p: p, d: d, sum: sha256.New()}
+	s := &socket{p: p, d: d, sum: sha256.New(), mapped: mapped}
 	var failed *holdfast.Error
 	if s.c, failed = p.out.cleaners.OpenAnswer(d, sentCredential(d, up.Header)); failed != nil {
 		return relayed{}, failed
@@ -113,9 +113,10 @@ func (p *Proxy) noSocket(
 
 // socket is one WebSocket between two ends.
 type socket struct {
-	p *Proxy
-	d *domain.Domain
-	c cleaner.Cleaner
+	p      *Proxy
+	d      *domain.Domain
+	c      cleaner.Cleaner
+	mapped listMapped // nil for none
 
 	idle   *time.Timer // ends both ways
 	silent atomic.Bool // it did
@@ -201,7 +202,7 @@ func (s *socket) carryMessages(
 	for total := int64(0); ; {
 		kind, data, err := from.Read(ctx)
 		if err != nil {
-			return s.closed(ctx, to, err, rules)
+			return s.passClose(ctx, to, err, rules, out)
 		}
 		s.idle.Reset(upstream.IdleOf(s.d, upstream.EventsIdle))
 		if total += int64(len(data)); total > most {
@@ -209,6 +210,9 @@ func (s *socket) carryMessages(
 		}
 		share := s.p.out.memory.NewShare(heldBy(ctx))
 		clean, found, failed := s.clean(rules, kind, data, share)
+		if failed == nil && out {
+			clean, found, failed = s.cleanMapped(ctx, clean, found, share)
+		}
 		if failed == nil {
 			s.measure(clean, found, out)
 			err = to.Write(ctx, kind, clean)
@@ -239,6 +243,25 @@ func (s *socket) clean(
 	return s.p.out.cleaners.CleanBody(s.c, rules, "", data, share)
 }
 
+// cleanMapped masks or refuses the values of the agent's session in a message that goes out. found are the findings
+// of data so far.
+func (s *socket) cleanMapped(
+	ctx context.Context, data []byte, found []redact.Finding, share *memory.Share,
+) ([]byte, []redact.Finding, *holdfast.Error) {
+	if s.mapped == nil || len(data) == 0 {
+		return data, found, nil
+	}
+	list, failed := s.mapped(ctx)
+	for _, m := range list {
+		clean, more, failed := s.p.out.cleaners.CleanBody(cleaner.New(m.Engine), m.Rules, "", data, share)
+		if failed != nil {
+			return nil, nil, failed
+		}
+		data, found = clean, append(found, more...)
+	}
+	return data, found, failed
+}
+
 func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,12 +274,12 @@ func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
 	s.got.findings = append(s.got.findings, found[:min(len(found), max(0, maxFindings-len(s.got.findings)))]...)
 }
 
-// closed passes on how an end closed.
-func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, rules cleaner.Rules) error {
+// passClose passes on how an end closed.
+func (s *socket) passClose(ctx context.Context, to *websocket.Conn, err error, rules cleaner.Rules, out bool) error {
 	var said websocket.CloseError
 	switch {
 	case errors.As(err, &said):
-		_ = to.Close(said.Code, s.cleanReason(ctx, rules, said.Reason))
+		_ = to.Close(said.Code, s.cleanReason(ctx, rules, said.Reason, out))
 		return nil
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		_ = to.Close(websocket.StatusMessageTooBig, "")
@@ -269,10 +292,13 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, rule
 }
 
 // cleanReason is why an end closed, redacted as a message is; "" where it may not go on.
-func (s *socket) cleanReason(ctx context.Context, rules cleaner.Rules, text string) string {
+func (s *socket) cleanReason(ctx context.Context, rules cleaner.Rules, text string, out bool) string {
 	share := s.p.out.memory.NewShare(heldBy(ctx))
 	defer share.Done()
 	clean, _, failed := s.clean(rules, websocket.MessageText, []byte(text), share)
+	if failed == nil && out {
+		clean, _, failed = s.cleanMapped(ctx, clean, nil, share)
+	}
 	if failed != nil || len(clean) > maxReason {
 		return ""
 	}

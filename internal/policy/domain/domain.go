@@ -133,6 +133,8 @@ type Domain struct {
 	// Request and Response are of the secrets in each direction, Personal is of the personal data in both where they
 	// mask or refuse. Personal is empty where neither does.
 	Request, Response, Personal Redaction
+	// Detector names the program that searches for names and addresses, opaque to this package; "" for none.
+	Detector string
 	// Addresses are dialled instead of what DNS says: the only way to a
 	// private or loopback address. Link-local, metadata, multicast and
 	// unspecified addresses are refused even here.

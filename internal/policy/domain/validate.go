@@ -154,6 +154,15 @@ func checkRedaction(d *Domain) *holdfast.Error {
 		return wrong("has `personal`, and searches in neither direction",
 			"leave `personal` out, or write mask or refuse for `request` or `response`")
 	}
+	switch {
+	case d.Detector == "":
+	case d.Type == LLM && !replaces:
+		return wrong("has a detector, and does not replace what it finds",
+			"a row of models needs `redact: {request: placeholder}` for it, or leave `detector` out")
+	case d.Personal == Pass || d.Request == Off && d.Response == Off:
+		return wrong("has a detector, and lets pass what it finds",
+			"leave `detector` out, or write `personal: mask` or `refuse`, and `request` or `response` other than off")
+	}
 	if d.Response == Restore && d.Request != "" && d.Request != Placeholder {
 		return wrong("restores what its requests do not replace",
 			"write `redact: {request: placeholder}`, or leave `response` out")
@@ -189,6 +198,7 @@ func checkOpaque(d *Domain, _ rowName) *holdfast.Error {
 		{d.Plain, "plain http"}, {len(d.Methods) > 0, "methods"}, {len(d.Paths) > 0, "paths"}, {d.WebSocket, "websocket"},
 		{d.Binary, "binary"}, {d.Credential != nil, "a credential"}, {d.AgentCredentials, "agent credentials"}, {d.Roots != "", "roots"},
 		{d.Request != "" && d.Request != Off || d.Response != "" && d.Response != Off || d.Personal != "", "redaction"},
+		{d.Detector != "", "a detector"},
 	} {
 		if c.set {
 			return wrong("is opaque and names "+c.what, "nobody looks into an opaque tunnel: leave out one of the two")

@@ -31,7 +31,9 @@ func (x *Scanner) maskSpoken(i int) {
 	if x.Has(e, "'s ") {
 		e += len("'s")
 	} else if !x.Is(e, char.Blank) {
-		x.maskBefore(start)
+		if e < len(x.S) && char.IndexByte(".,;!?)\n", x.S[e]) >= 0 {
+			x.maskBefore(start)
+		}
 		x.maskBelowHead(i)
 		x.maskInserted(start, e)
 		x.maskElement(start, e)
@@ -103,6 +105,9 @@ func (x *Scanner) maskBefore(start int) {
 		b := e
 		for b > 0 && e-b < maxTail && char.Class[x.S[b-1]]&char.Space == 0 && !char.IsQuote(x.S[b-1]) {
 			b--
+		}
+		if b > 0 && char.Class[x.S[b-1]]&char.Space == 0 {
+			return
 		}
 		if b >= x.low && x.isUnlikeWord(b, e) {
 			x.mask(b, e, rule.Assignment)

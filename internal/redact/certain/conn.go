@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
 // schemes are those of databases and queues: the credentials of such a URL are
@@ -143,6 +144,7 @@ var parameters = [...]struct {
 }{
 	{"sig", true}, {"signature", true}, {"key", false}, {"code", false}, {"session", true}, {"sid", true}, {"sessionid", true},
 	{"jsessionid", true}, {"phpsessid", true}, {"ticket", false}, {"samlresponse", true}, {"assertion", true},
+	{"appid", true},
 }
 
 var parameterGate = parameterGates()
@@ -186,7 +188,8 @@ func (x *Scanner) parameter(i, w, start, end int) {
 		return
 	}
 	for _, p := range parameters {
-		if char.EqualFold(name, p.text) && (p.hash || caps && have&char.Letter == char.Letter) {
+		if char.EqualFold(name, p.text) && (p.hash || caps && (have&char.Letter == char.Letter ||
+			p.text == "key" && token.IsUsualSize(e-v) && token.IsKey(x.S[v:e]))) {
 			x.mask(v, e, rule.URL)
 			return
 		}

@@ -174,6 +174,9 @@ func (x *Scanner) scheme(i int) int {
 		return i + 1
 	}
 	e := x.End(v, len(x.S), char.Alnum|char.Symbol)
+	for x.Has(e, "%") && x.End(e+1, 2, char.Hex) == e+3 {
+		e = x.End(e+3, len(x.S), char.Alnum|char.Symbol)
+	}
 	for n := 0; n < maxTail && e > v && x.S[e-1] == '.'; n++ {
 		e--
 	}

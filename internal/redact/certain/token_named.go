@@ -118,12 +118,7 @@ func (x *Scanner) isOfProvider(low, end int, apart bool) bool {
 			return false
 		}
 		word := x.S[start:w]
-		known := token.ProviderOf(word)
-		if known == token.Unknown && after != nil {
-			if known = token.ProviderOf(word, after); known == token.Unknown && behind != nil {
-				known = token.ProviderOf(word, after, behind)
-			}
-		}
+		known := token.ProviderOf(word, after, behind) // all words that no other has taken
 		if known != token.Unknown {
 			return isKey || apart && known == token.Telling
 		}

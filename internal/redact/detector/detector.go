@@ -18,6 +18,7 @@
 package detector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,6 +149,11 @@ func (d *Detector) Close() {
 // detector.other, Offset and Length are bytes of text. If the error is not nil, nothing is known of the text, which
 // must be refused or masked whole. The error is a holdfast.Error with one of the causes above, or ctx's.
 func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, error) {
+	return d.findWithin(ctx, text, 0)
+}
+
+// findWithin is Find with another time for each answer, at most that of Options; 0 is the one of Options.
+func (d *Detector) findWithin(ctx context.Context, text []byte, timeout time.Duration) ([]finding.Finding, error) {
 	if d == nil {
 		return nil, wrapFailure(ErrClosed)
 	}
@@ -161,7 +167,7 @@ func (d *Detector) Find(ctx context.Context, text []byte) ([]finding.Finding, er
 	clean := replaceInvalid(text)
 	for from := 0; from < len(clean); {
 		end := cutWindow(clean, from)
-		some, err := d.findInWindow(ctx, clean[from:end])
+		some, err := d.findInWindow(ctx, clean[from:end], cmp.Or(timeout, d.opt.Timeout))
 		if err != nil {
 			return nil, d.warnOf(err)
 		}
@@ -191,15 +197,18 @@ func (d *Detector) warnOf(err error) error {
 	return wrapFailure(err)
 }
 
+// failureRule is the rule of a failed search.
+const failureRule = "redact/detector"
+
 // wrapFailure wraps a cause for callers that branch on the kind.
 func wrapFailure(err error) error {
-	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/detector", Err: err,
+	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: failureRule, Err: err,
 		Why: "names and addresses could not be searched: " + err.Error(), Hint: "check the program of redact: detector"}
 }
 
 // findInWindow asks for a text that fits one line.
-func (d *Detector) findInWindow(ctx context.Context, text []byte) ([]finding.Finding, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.opt.Timeout, ErrLate)
+func (d *Detector) findInWindow(ctx context.Context, text []byte, timeout time.Duration) ([]finding.Finding, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, ErrLate)
 	defer cancel()
 	d.mu.Lock()
 	p, last := d.now, d.last

@@ -168,6 +168,11 @@ func hasLetter(text []byte) bool {
 
 // findInStrings returns what the finder finds in each value. It gets many in one text, each on a line.
 func (r *Records) findInStrings(values []value) ([][]redact.Finding, error) {
+	return findInValues(context.Background(), r.finder, values)
+}
+
+// findInValues is findInStrings with any finder.
+func findInValues(ctx context.Context, f Finder, values []value) ([][]redact.Finding, error) {
 	found := make([][]redact.Finding, len(values))
 	for first := 0; first < len(values); {
 		var text []byte
@@ -175,7 +180,7 @@ func (r *Records) findInStrings(values []value) ([][]redact.Finding, error) {
 		for ; last < len(values) && (last == first || len(text)+len(values[last].text) < maxWindow); last++ {
 			text = append(append(text, values[last].text...), '\n')
 		}
-		list, err := r.finder.Find(context.Background(), text)
+		list, err := f.Find(ctx, text)
 		if err != nil {
 			return nil, err
 		}

@@ -165,12 +165,17 @@ func (c *Scanner) extendRun(s []byte, final bool) {
 		switch {
 		case stop >= len(s) && stop <= next+width && !final:
 			return
-		case stop <= next || stop > next+width || stop > len(s):
+		case stop <= next || stop > next+width || stop > len(s) || stop < next+width && !EndsLine(s, stop):
 			c.closed = true
 			return
 		}
 		c.width, c.line, c.end = width, next, stop
 	}
+}
+
+// EndsLine reports whether a run of several lines may end in a shorter one that ends at s[i]: nothing else is on it.
+func EndsLine(s []byte, i int) bool {
+	return i >= len(s) || char.IndexByte("\r\n=\"'`-<\\)", s[i]) >= 0
 }
 
 // findRun returns where the first run of at least MinRun bytes begins in s, at from or after it, -1 if there is none.

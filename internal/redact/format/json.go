@@ -240,7 +240,7 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 	}
 	kind := t.own
 	w.applyPlace(t, s, i, end)
-	if judged {
+	if judged || w.e.Finder != nil {
 		return
 	}
 	out := w.judge(i, end, s, escaped)

@@ -75,7 +75,7 @@ func lines(s []byte, i int) (run []byte, end int) {
 		}
 		next++
 		stop := runEnd(s, next)
-		if stop == next || stop-next > width {
+		if stop == next || stop-next > width || stop-next < width && !encoded.EndsLine(s, stop) {
 			return run, end
 		}
 		run = append(run, s[next:stop]...)

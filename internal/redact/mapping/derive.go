@@ -28,6 +28,11 @@ func derivePlaceholder(key []byte, rule string, value []byte, n byte) (placehold
 	if rule == "email" && bytes.IndexByte(value, '@') > 0 {
 		return s.makeWord(12) + MailDomain, 0
 	}
+	if isProse(rule) && !hasEscapedLetter(value) {
+		if text, ok := s.makeProse(value); ok {
+			return text, 0
+		}
+	}
 	mixed := countMixed(value)
 	if mixed < minMixed && isDigits(value) {
 		return s.makeDigits(12), 0

@@ -87,6 +87,9 @@ func (e *entry) isSought() bool {
 			return false
 		}
 	}
+	if isProse(e.rule) && strings.Contains(e.value, " ") { // another text may have it where no detector finds it
+		return true
+	}
 	return isTelling(e.value) || e.restored && isUnusual(e.value)
 }
 

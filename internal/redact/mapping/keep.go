@@ -11,7 +11,7 @@ type Keeper interface {
 	// LoadBatches returns what is kept of one session of an agent, oldest first.
 	LoadBatches(ctx context.Context, tenant, agent, session string) ([]Batch, error)
 	// SaveBatch keeps values of an owner, and removes those batches of the same owner that drop names. It returns
-	// the IDs of what it made of b.
+	// the IDs of what it made of b. b.Saved is the time from which they are kept, if it is not zero.
 	SaveBatch(ctx context.Context, o Owner, b Batch, drop []string) ([]string, error)
 }
 
@@ -38,6 +38,8 @@ type Value struct {
 type batchSize struct {
 	ids          []string
 	count, bytes int
+	saved        time.Time
+	ended        []string // placeholders that mean nothing any more
 }
 
 // renewAfter is the age from which a value that is sent again is kept for another day.
@@ -88,7 +90,7 @@ func (g *group) loadValues(ctx context.Context) error {
 func (s *Session) addBatch(b Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := batchSize{ids: []string{b.ID}, count: len(b.Values)}
+	size := batchSize{ids: []string{b.ID}, count: len(b.Values), saved: b.Saved}
 	s.loaded = true
 	for _, v := range b.Values {
 		if len(v.Value) == 0 {
@@ -96,6 +98,7 @@ func (s *Session) addBatch(b Batch) {
 				s.forgetEntry(e)
 			}
 			s.noteReal(v.Placeholder)
+			size.ended = append(size.ended, v.Placeholder)
 			continue
 		}
 		size.bytes += len(v.Value)
@@ -126,10 +129,12 @@ func (g *group) loadSigned(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range list {
+		b.Signed = slices.DeleteFunc(b.Signed, func(sum []byte) bool { return len(sum) != len(signedKey{}.sum) })
 		for _, sum := range b.Signed {
-			if len(sum) == len(signedKey{}.sum) {
-				p.addPart(signedKey{b.Row, [32]byte(sum)}, b.Saved)
-			}
+			p.addPart(signedKey{b.Row, [32]byte(sum)}, b.Saved)
+		}
+		if len(b.Signed) > 0 {
+			p.batches = append(p.batches, signedBatch{row: b.Row, ids: []string{b.ID}, saved: b.Saved, sums: b.Signed})
 		}
 	}
 	p.loaded = true
@@ -147,12 +152,16 @@ func (s *Session) Save(ctx context.Context) error {
 	if err := s.saveValues(ctx); err != nil {
 		return err
 	}
+	if err := s.mergeValues(ctx); err != nil {
+		return err
+	}
 	return s.saveSigned(ctx)
 }
 
 // saveValues saves the entries that are unsaved. save must be held.
 func (s *Session) saveValues(ctx context.Context) error {
-	list, batch, drop := s.takeUnsaved()
+	saved := s.group.all.now()
+	list, batch, drop := s.takeUnsaved(saved)
 	if len(batch.Values) == 0 {
 		return nil
 	}
@@ -165,16 +174,21 @@ func (s *Session) saveValues(ctx context.Context) error {
 		}
 		return err
 	}
-	size := batchSize{ids: ids, count: len(list)}
+	size := batchSize{ids: ids, count: len(list), saved: saved}
 	for _, e := range list {
 		size.bytes += len(e.value)
+	}
+	for _, v := range batch.Values {
+		if len(v.Value) == 0 {
+			size.ended = append(size.ended, v.Placeholder)
+		}
 	}
 	s.batches = append(s.batches, size)
 	return nil
 }
 
 // takeUnsaved returns the entries that are unsaved, as a batch, and the batches for which there is no place.
-func (s *Session) takeUnsaved() (list []*entry, b Batch, drop []string) {
+func (s *Session) takeUnsaved(now time.Time) (list []*entry, b Batch, drop []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.unsaved || s.forgotten {
@@ -185,7 +199,7 @@ func (s *Session) takeUnsaved() (list []*entry, b Batch, drop []string) {
 		b.Values = append(b.Values, Value{Placeholder: p})
 	}
 	s.ended = nil
-	now, bytes := s.group.all.now(), 0
+	bytes := 0
 	for _, e := range s.order {
 		if e.unsaved && !e.oneWay {
 			e.unsaved, e.saved = false, now
@@ -226,11 +240,16 @@ func (s *Session) saveSigned(ctx context.Context) error {
 	}
 	o := s.owner
 	o.Session = ""
-	_, err := s.group.all.keeper.SaveBatch(ctx, o, b, nil)
+	ids, err := s.group.all.keeper.SaveBatch(ctx, o, b, nil)
+	p.mu.Lock()
 	if err != nil {
-		p.mu.Lock()
 		p.unsaved = taken[:min(len(taken), maxSigned)]
-		p.mu.Unlock()
+	} else {
+		p.batches = append(p.batches, signedBatch{s.owner.Row, ids, s.group.all.now(), b.Signed})
 	}
-	return err
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.mergeSigned(ctx, o)
 }

@@ -32,7 +32,9 @@ func (k *memoryKeeper) SaveBatch(_ context.Context, o Owner, b Batch, drop []str
 		return nil, k.err
 	}
 	k.saved++
-	b.ID, b.Row, b.Saved = fmt.Sprint(k.saved), o.Row, k.now()
+	if b.ID, b.Row = fmt.Sprint(k.saved), o.Row; b.Saved.IsZero() {
+		b.Saved = k.now()
+	}
 	k.batches[o] = append(slices.DeleteFunc(k.batches[o], func(have Batch) bool {
 		return slices.Contains(drop, have.ID)
 	}), b)

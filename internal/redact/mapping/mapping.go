@@ -36,6 +36,7 @@ type Session struct {
 	again         []finder          // guarded by mu; of those values
 	againOf       int               // guarded by mu; what sought was when again was made, -1 for never
 
+	requests  int             // guarded by mu; how many began
 	real      map[string]bool // guarded by mu; placeholders that are real text
 	ended     []string        // guarded by mu; placeholders that mean nothing any more, as the keeper must know
 	loaded    bool            // guarded by mu; entries were loaded since the last Begin
@@ -50,6 +51,7 @@ type entry struct {
 	kept                     int // how much of the placeholder's beginning is the value's own
 	oneWay                   bool
 	restored                 bool // an answer had it
+	used                     int  // the last request that had it
 
 	forms *entryForms
 
@@ -64,6 +66,8 @@ type Request struct {
 	seen  *windows // of texts; nil until it is needed
 	owned func([]byte) bool
 	now   time.Time
+	id    int  // of the session's requests
+	lost  bool // a value that it has was forgotten for another one
 	// search replaces what is found in a decoded text; nil finds nothing.
 	search  func(text []byte) []byte
 	depth   int              // of decodings
@@ -94,7 +98,8 @@ func (s *Session) Begin(texts [][]byte, owned func([]byte) bool) *Request {
 			s.noteEnded(e)
 		}
 	}
-	return &Request{s: s, texts: texts, owned: owned, now: s.group.all.now(), Kinds: map[string]int{}}
+	s.requests++
+	return &Request{s: s, texts: texts, owned: owned, now: s.group.all.now(), id: s.requests, Kinds: map[string]int{}}
 }
 
 // SearchWith has search replace what is found in the content of an encoded text, with the request's own functions.
@@ -170,6 +175,7 @@ func (r *Request) findPlaceholder(rule string, text []byte) (placeholder []byte,
 	if e == nil {
 		return nil, false
 	}
+	e.used = r.id
 	oneWay := isOneWay(rule) || r.owned != nil && r.owned(text)
 	if oneWay && !e.oneWay {
 		e.oneWay = true
@@ -202,14 +208,14 @@ func (r *Request) addDerived(rule string, text []byte, oneWay bool) []byte {
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &entry{rule: rule, value: string(text), oneWay: oneWay || len(text) > maxValue}
+	e := &entry{rule: rule, value: string(text), oneWay: oneWay || len(text) > maxValue, used: r.id}
 	for n := byte(0); ; n++ {
 		e.placeholder, e.kept = derivePlaceholder(s.key, rule, text, n)
 		if n == 255 || r.isFree(e.placeholder) {
 			break
 		}
 	}
-	s.addEntry(e)
+	r.addEntry(e)
 	if !e.oneWay {
 		s.noteUnsaved(e)
 	}
@@ -230,24 +236,31 @@ func (r *Request) addPlaceholder(text, placeholder []byte, isRestored bool) bool
 	if len(p) < minEncoded || p == string(text) || !r.isFree(p) {
 		return false
 	}
-	s.addEntry(&entry{rule: ruleAgain, value: string(text), placeholder: p, kept: len(p), oneWay: !isRestored})
+	r.addEntry(&entry{rule: ruleAgain, value: string(text), placeholder: p, kept: len(p), oneWay: !isRestored,
+		used: r.id})
 	if isRestored {
 		s.noteUnsaved(s.byPlaceholder[p])
 	}
 	return true
 }
 
-// addEntry adds a value, and forgets the oldest ones if there are too many. mu must be held.
-func (s *Session) addEntry(e *entry) {
+// addEntry adds a value of the request to the session. mu must be held.
+func (r *Request) addEntry(e *entry) { r.lost = r.s.addEntry(e) >= r.id || r.lost }
+
+// addEntry adds a value, and forgets the oldest ones if there are too many. It returns the last request that had one
+// of these. mu must be held.
+func (s *Session) addEntry(e *entry) (lost int) {
 	s.byValue[e.value], s.byPlaceholder[e.placeholder] = e, e
 	s.order, e.forms = append(s.order, e), &entryForms{}
 	if s.bytes += len(e.value); e.isSought() {
 		s.sought++
 	}
 	for len(s.order) > maxEntries || s.bytes > maxBytes {
+		lost = max(lost, s.order[0].used)
 		s.forgetEntry(s.order[0])
 	}
 	s.dropSnapshot()
+	return lost
 }
 
 // schemeOf returns the length of the name of a scheme, and the blank behind it, that text begins with.
@@ -296,11 +309,32 @@ func (r *Request) isReal(placeholder string) bool {
 // request is replaced.
 func (r *Request) Snapshot() *Snapshot { return r.s.Snapshot() }
 
+// HasLost reports whether the request has more values than a session may: the placeholders of the first ones could
+// not be restored.
+func (r *Request) HasLost() bool { return r.lost }
+
 // IsPlaceholder reports whether text is a placeholder of the session.
 func (r *Request) IsPlaceholder(text []byte) bool {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	return r.s.byPlaceholder[string(text)] != nil || isArmour(text) && r.s.isKnownArmour(text)
+}
+
+// FindPlaceholders returns where the placeholders of the session are in a text, in order and apart.
+func (r *Request) FindPlaceholders(text []byte) (found []redact.Finding) {
+	r.s.mu.Lock()
+	index := r.s.takeSnapshot().findIndex(false)
+	r.s.mu.Unlock()
+	for i := index.findHead(text, 0); i < len(text); i = index.findHead(text, i) {
+		f := index.findAt(text, i)
+		if f == nil {
+			i++
+			continue
+		}
+		found = append(found, redact.Finding{Offset: i, Length: len(f.find)})
+		i += len(f.find)
+	}
+	return found
 }
 
 // Count notes what a text's redaction found.

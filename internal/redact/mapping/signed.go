@@ -28,6 +28,15 @@ type signedParts struct {
 	mu          sync.Mutex
 	newer, last map[signedKey]time.Time // guarded by mu; when the keeper got them
 	unsaved     []signedKey             // guarded by mu
+	batches     []signedBatch           // guarded by mu; what the keeper has, oldest first
+}
+
+// signedBatch is signed parts of one row that the keeper has.
+type signedBatch struct {
+	row   string
+	ids   []string
+	saved time.Time
+	sums  [][]byte
 }
 
 // findSigned returns the signed parts of an owner. mu must be held.

@@ -46,6 +46,7 @@ func units(w *writer) map[string]string {
 		"cards that fail":         "4111 1111 1111 1112 5500-0000-0000-0005 378282246310006 ",
 		"one card after another":  "4111111111111111 ",
 		"cards grown together":    "4111111111111111",
+		"keys of no provider":     "token a1b2-c3d4_e5f6g7h8i9j0 ",
 		"@ after @":               "a@b@c.d@",
 		"mail that fails":         "somebody.somewhere@nowhere ",
 		"host after host":         "a.b.c.d.e.f.g.",

@@ -157,16 +157,19 @@ var neutral = listNeutral()
 
 func listNeutral() map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(`is are was the my our your a an for of to in on with this that value val env prod production
+	for _, w := range strings.Fields(`is are was the my our your a an for of to in on with this that value val
+		env prod production
 		staging dev test live sandbox demo default io com net ai app apps co org v1 v2 v3 api rest http https www s x eu us
 		user account project team org organization workspace server site bot web mobile basic header
 		client init initialize connect sdk setup new request
 		string str text const let var export set config setting settings url params`) {
 		m[w] = false
 	}
-	for _, w := range strings.Fields(`key keys apikey token tokens secret secrets auth access pat credential credentials password
-		passwd license licence apitoken accesstoken secretkey accesskey authtoken apisecret privatekey secrettoken private authorization
-		authentication crumb oauth bearer`) {
+	for _, w := range strings.Fields(`key keys apikey token tokens secret secrets auth access pat
+		credential credentials password
+		passwd license licence apitoken accesstoken secretkey accesskey authtoken apisecret privatekey secrettoken
+		private authorization
+		authentication crumb oauth bearer login`) {
 		m[w] = true
 	}
 	return m

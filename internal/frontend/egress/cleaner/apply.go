@@ -48,24 +48,31 @@ func (p *Pool) CleanBody(
 		return nil, nil, memory.Busy()
 	}
 	var clean redact.Result
+	passed := false
 	err := p.RunWithin(len(raw), func() (err error) {
-		if r.Row.Binary && coding.IsPackets(contentType, raw) {
+		if passed = r.Row.Binary && coding.IsPackets(contentType, raw); passed {
 			clean, err = c.PassBinary(raw)
 			return err
 		}
 		clean, err = c.Body(contentType, raw)
-		if err != nil && r.Row.Binary && coding.IsBinary(raw) && IsUnscannable(err) {
+		if passed = err != nil && r.Row.Binary && coding.IsBinary(raw) && IsUnscannable(err); passed {
 			clean, err = c.PassBinary(raw)
 		}
 		return err
 	})
+	if err != nil && !r.answers {
+		return nil, nil, AsRequestError(err)
+	}
 	if err != nil {
 		return nil, nil, AsRedactionError(err)
 	}
 	if refused := r.ListRefused(clean.Findings); len(refused) > 0 {
 		return nil, nil, r.Refuse(c.placeInBody(contentType, raw, refused[0]), refused)
 	}
-	return clean.Out, clean.Findings, nil
+	if c.finder == nil || passed {
+		return clean.Out, clean.Findings, nil
+	}
+	return p.detectBody(c, r, contentType, clean)
 }
 
 // PassBinary returns a binary body unchanged. A registered secret in it is a RedactionError.
@@ -93,6 +100,16 @@ func (p *Pool) CleanTarget(
 		return "", nil, NewTargetError() // a name has no case, and what has capitals alone loses nothing in it
 	}
 	out, found := c.e.URL(url)
+	if !granted && c.finder != nil && strings.Contains(out, "?") {
+		return p.detectQuery(c, r, ask, url, out, found)
+	}
+	return c.finishTarget(r, ask, granted, url, out, found)
+}
+
+// finishTarget refuses what r refuses of what was found in a URL, and returns the masked target.
+func (c Cleaner) finishTarget(
+	r Rules, ask domain.Ask, granted bool, url, out string, found []redact.Finding,
+) (string, []redact.Finding, *holdfast.Error) {
 	if len(found) == 0 {
 		return ask.Target, nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 // Cleaner redacts what belongs to one domain: by the domain's engine, and where
@@ -20,6 +21,8 @@ import (
 type Cleaner struct {
 	e    *redact.Engine
 	echo *redact.Engine // nil where e knows it, or none was sent
+	// finder searches bodies and queries for names and addresses; nil for none.
+	finder detector.Finder
 }
 
 // New returns one that redacts by e.

@@ -11,9 +11,9 @@ func NewEngineError() *holdfast.Error {
 	return AsRedactionError(errors.New("there is no redaction engine"))
 }
 
-// NewTargetError returns the RedactionError of a URL in which a finding cannot be masked.
+// NewTargetError returns the DomainBlockedError of a URL in which a finding cannot be masked.
 func NewTargetError() *holdfast.Error {
-	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/url",
+	return &holdfast.Error{Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "redact/url",
 		Why: "the request's URL holds what must not leave", Hint: "send secrets and personal data in no URL"}
 }
 
@@ -27,6 +27,16 @@ func AsRedactionError(err error) *holdfast.Error {
 		Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact", Err: err,
 		Why: "what was to be sent or shown could not be redacted", Hint: "nothing was sent or shown",
 	}
+}
+
+// AsRequestError returns the error of a request's body. One that cannot be searched completely is refused as a
+// DomainBlockedError; a RedactionError stays for an engine that failed.
+func AsRequestError(err error) *holdfast.Error {
+	failed := *AsRedactionError(err)
+	if failed.Rule == "redact/unscannable" || failed.Rule == "redact/duplicate" {
+		failed.Kind, failed.Gate = holdfast.KindDomainBlocked, holdfast.K2
+	}
+	return &failed
 }
 
 // IsUnscannable reports whether err is of a body that cannot be read completely.

@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
@@ -54,7 +55,9 @@ type Options struct {
 	Secrets []holdfast.Secret
 	// Mappings has the values of placeholders of models.
 	Mappings *mapping.Sessions
-	Log      *slog.Logger
+	// Detectors are the programs that rows name.
+	Detectors *detector.Shelf
+	Log       *slog.Logger
 }
 
 // Kernel is what a Service needs of the kernel.
@@ -161,7 +164,7 @@ func (s *Service) openProxy() (*egress.Proxy, error) {
 		return nil, err
 	}
 	p, err := egress.New(egress.Config{Kernel: s.opt.Kernel(),
-		Table: s.opt.Table, Engine: s.engine, Mappings: s.opt.Mappings,
+		Table: s.opt.Table, Engine: s.engine, Mappings: s.opt.Mappings, Detector: s.opt.Detectors.FinderOf,
 		Authority: ca, Credential: s.values.Read,
 		Resolver: &net.Resolver{PreferGo: true}, Log: s.opt.Log})
 	s.proxy = p

@@ -38,7 +38,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
-	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/redaction"
 )
 
 // Kernel is what the gateway needs of it. Its methods are called from many
@@ -201,7 +201,7 @@ type Config struct {
 	Swapped func() <-chan struct{}
 	// Engine returns what searches by the redact of contracts; nil, or a function that returns nil, refuses what
 	// is to be searched.
-	Engine func() *redact.Engine
+	Engine func() *redaction.Engine
 	// Log gets what the peers did wrong; nil discards it.
 	Log *slog.Logger
 	// ReviewHint returns the command that decides a review; nil means
@@ -261,7 +261,7 @@ func (c Config) Complete() (Config, error) {
 		c.Page = func(string) string { return "" }
 	}
 	if c.Engine == nil {
-		c.Engine = func() *redact.Engine { return nil }
+		c.Engine = func() *redaction.Engine { return nil }
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = DefaultMaxInFlight

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/redaction"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -21,7 +22,7 @@ func startSearching(t *testing.T, r *holdfast.Redaction, change ...func(*Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := func(c *Config) { c.Engine = func() *redact.Engine { return e } }
+	with := func(c *Config) { c.Engine = func() *redaction.Engine { return &redaction.Engine{Engine: e} } }
 	return start(t, k, append([]func(*Config){with}, change...)...)
 }
 
@@ -88,7 +89,7 @@ func TestCallWithSecretIsDenied(t *testing.T) {
 
 // TestCallsWithoutRedactPassAsTheyAre: an absent redact changes nothing, and asks for no engine.
 func TestCallsWithoutRedactPassAsTheyAre(t *testing.T) {
-	g := startSearching(t, nil, func(c *Config) { c.Engine = func() *redact.Engine { panic("asked") } }).greet(t)
+	g := startSearching(t, nil, func(c *Config) { c.Engine = func() *redaction.Engine { panic("asked") } }).greet(t)
 	g.client.Send(t, callWith(1, `{"a":"`+plantedKey+` ann@example.com"}`, ""))
 	l := g.server.Next(t)
 	wantText(t, l, `"arguments":{"a":"`+plantedKey+` ann@example.com"}`)
@@ -207,7 +208,7 @@ func TestHeldCallKeepsItsMasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, k, waiting(MaxWait), func(c *Config) { c.Engine = func() *redact.Engine { return e } })
+	g := start(t, k, waiting(MaxWait), func(c *Config) { c.Engine = func() *redaction.Engine { return &redaction.Engine{Engine: e} } })
 	const args = `{"to":"ann@example.com"}`
 	state := holdByURL(t, g, 1, args)
 	g.client.Send(t, retry(2, args, state, accepted))
@@ -234,7 +235,7 @@ func TestRedactIsCheckedAtUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, k, waiting(MaxWait), func(c *Config) { c.Engine = func() *redact.Engine { return e } })
+	g := start(t, k, waiting(MaxWait), func(c *Config) { c.Engine = func() *redaction.Engine { return &redaction.Engine{Engine: e} } })
 	const args = `{"k":"` + plantedKey + `"}`
 	g.client.Send(t, retry(2, args, holdByURL(t, g, 1, args), accepted))
 	g.k.waits(t, 2)

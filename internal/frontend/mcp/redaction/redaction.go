@@ -5,29 +5,50 @@ package redaction
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 // Rule is the rule of a refusal.
 const Rule = "contract/redact"
 
+// Engine searches the calls of contracts.
+type Engine struct {
+	*redact.Engine
+	// Detector returns the program that a contract names, nil for "". Nil refuses what is to be searched by one.
+	Detector func(spec string) detector.Finder
+}
+
+// findDetector returns the program that searches for names and addresses, nil for none.
+func (e *Engine) findDetector(spec string) detector.Finder {
+	switch {
+	case spec == "":
+		return nil
+	case e.Detector == nil:
+		return detector.Failing()
+	}
+	return e.Detector(spec)
+}
+
 // Search searches one call. Only Request changes it.
 type Search struct {
 	rules   holdfast.Redaction
-	engine  *redact.Engine
+	engine  *Engine
 	method  string
 	request report
 	kept    bool // see Kept
 }
 
 // New returns the search for one call of a method. A nil engine refuses everything that is to be searched.
-func New(rules holdfast.Redaction, engine *redact.Engine, method string) *Search {
+func New(rules holdfast.Redaction, engine *Engine, method string) *Search {
 	return &Search{rules: rules, engine: engine, method: method}
 }
 
@@ -116,10 +137,13 @@ func (s *Search) applyPolicy(doc []byte, p policy, place string) ([]byte, report
 	if !any || len(doc) == 0 {
 		return doc, report{}, nil
 	}
-	if s.engine == nil {
+	if s.engine == nil || s.engine.Engine == nil {
 		return nil, report{}, newFailure(place, errors.New("there is no redaction engine"))
 	}
 	r, err := s.engine.BodyOf(class, "application/json", doc)
+	if err == nil {
+		r, err = s.searchNames(p, r)
+	}
 	if err != nil {
 		return nil, report{}, newFailure(place, err)
 	}
@@ -142,6 +166,31 @@ func (s *Search) applyPolicy(doc []byte, p policy, place string) ([]byte, report
 			"masked, it would have another type")
 	}
 	return r.Out, all, nil
+}
+
+// searchNames has the detector of the contract search a document that the engine has searched, with r as the result. It
+// does not where the policy refuses what the engine found.
+func (s *Search) searchNames(p policy, r redact.Result) (redact.Result, error) {
+	finder := s.engine.findDetector(s.rules.Detector)
+	if finder == nil || p.personal == pass || slices.ContainsFunc(r.Findings, p.isRefused) {
+		return r, nil
+	}
+	more, err := detector.SearchBody(context.Background(), s.engine.Engine, finder, "application/json", r.Out)
+	if err != nil {
+		return r, err
+	}
+	return redact.Result{Out: more.Out, Findings: mergeFindings(r, more)}, nil
+}
+
+// mergeFindings returns the findings of a document and of its masked form. Those of the second are of the whole
+// document if the first has some, since masks moved them.
+func mergeFindings(first, second redact.Result) []redact.Finding {
+	if len(first.Findings) > 0 {
+		for i := range second.Findings {
+			second.Findings[i].Offset, second.Findings[i].Length = 0, len(first.Out)
+		}
+	}
+	return append(slices.Clone(second.Findings), first.Findings...)
 }
 
 // sameShape reports whether two documents have the same brackets, members and types.
@@ -188,6 +237,9 @@ func newFailure(place string, err error) error {
 	}
 	if e, ok := errors.AsType[*holdfast.Error](err); ok {
 		out.Rule, out.Why = e.Rule, place+": "+e.Why
+		if detector.IsFailure(err) {
+			out.Hint = "nothing of it was passed on; check the program of `redact: detector` in the contract"
+		}
 	}
 	return out
 }

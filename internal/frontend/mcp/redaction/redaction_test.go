@@ -1,6 +1,7 @@
 package redaction
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 )
 
 const (
@@ -23,7 +25,7 @@ func newSearch(t testing.TB, method string, r holdfast.Redaction) *Search {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(r, e, method)
+	return New(r, &Engine{Engine: e}, method)
 }
 
 // defaults is what `redact: {}` of a contract says.
@@ -168,7 +170,7 @@ func TestRequestRefusesWhatCannotBeTold(t *testing.T) {
 		}
 	}
 	for name, s := range map[string]*Search{"no engine": New(defaults, nil, mcp.MethodCallTool),
-		"no engine of ours": New(defaults, new(redact.Engine), mcp.MethodCallTool)} {
+		"no engine of ours": New(defaults, &Engine{Engine: new(redact.Engine)}, mcp.MethodCallTool)} {
 		if _, err := s.Request("arguments", []byte(`{}`)); err == nil || refusalOf(t,
 			err).Kind != holdfast.KindRedaction {
 			t.Errorf("%s: %v", name, err)
@@ -465,4 +467,70 @@ func FuzzResult(f *testing.F) {
 			t.Errorf("%q became %q, then %q, %v", in, out, again, err)
 		}
 	})
+}
+
+// wordFinder finds "Ann Lee", and fails on "fail".
+type wordFinder struct{ texts []string }
+
+func (w *wordFinder) Find(_ context.Context, text []byte) ([]redact.Finding, error) {
+	w.texts = append(w.texts, string(text))
+	if strings.Contains(string(text), "fail") {
+		return detector.Failing().Find(context.Background(), text)
+	}
+	if i := strings.Index(string(text), "Ann Lee"); i >= 0 {
+		return []redact.Finding{{Rule: "detector.name", Offset: i, Length: len("Ann Lee")}}, nil
+	}
+	return nil, nil
+}
+
+// TestDetectorOfTheContract: what it finds is personal data of arguments and results; its failure refuses, by place.
+func TestDetectorOfTheContract(t *testing.T) {
+	w := new(wordFinder)
+	search := func(personal string, change ...func(*Engine)) *Search {
+		rules := defaults
+		rules.Personal, rules.Detector = personal, "spec"
+		s := newSearch(t, mcp.MethodCallTool, rules)
+		s.engine.Detector = func(spec string) detector.Finder {
+			if spec != "spec" {
+				t.Errorf("asked for %q", spec)
+			}
+			return w
+		}
+		for _, f := range change {
+			f(s.engine)
+		}
+		return s
+	}
+	s := search("mask")
+	out, err := s.Request("arguments", []byte(`{"n":1.0,"Ann Lee":["to Ann Lee"],"m":"ann@example.com"}`))
+	if err != nil || string(out) != `{"n":1.0,"Ann Lee":["to [pii]"],"m":"[email]"}` ||
+		!strings.Contains(s.Notice(), "masked=2; kinds=email,name") {
+		t.Errorf("%s %v %s", out, err, s.Notice())
+	}
+	if len(w.texts) != 1 || strings.Contains(w.texts[0], "@") {
+		t.Errorf("the detector got %q", w.texts)
+	}
+	out, err = search("mask").Result([]byte(`{"content":[{"type":"text","text":"by Ann Lee"}]}`))
+	if err != nil || !strings.Contains(string(out), `"by [pii]"`) || !strings.Contains(string(out), "result.content[0].text") {
+		t.Errorf("%s %v", out, err)
+	}
+	_, err = search("refuse").Request("arguments", []byte(`{"to":["x","Ann Lee"]}`))
+	if err == nil || !strings.HasPrefix(refusalOf(t, err).Why, "arguments.to[1]: what is there (name)") {
+		t.Error(err)
+	}
+	none := func(e *Engine) { e.Detector = nil }
+	for _, in := range []string{`{"a":"fail"}`, `{"a":"none"}`} {
+		s := search("mask")
+		if in == `{"a":"none"}` {
+			s = search("mask", none)
+		}
+		_, err := s.Request("arguments", []byte(in))
+		if e := refusalOf(t, err); e.Kind != holdfast.KindRedaction || !strings.HasPrefix(e.Why,
+			"arguments: names and addresses could not be searched") || !strings.Contains(e.Hint, "redact: detector") {
+			t.Errorf("%s: %+v", in, e)
+		}
+	}
+	if _, err := search("mask").Result([]byte(`{"content":[{"type":"text","text":"fail"}]}`)); err == nil {
+		t.Error("an answer that could not be searched is shown")
+	}
 }

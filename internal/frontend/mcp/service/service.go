@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/redaction"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // Kernel is what the service needs of it.
@@ -83,7 +83,7 @@ type Options struct {
 	Seal       []byte
 	Panicked   func(what, stack string)
 	// Engine is as in gateway.Config.
-	Engine func() *redact.Engine
+	Engine func() *redaction.Engine
 	// Mask removes from a server's words what the log must not hold.
 	Mask func([]byte) []byte
 	Log  *slog.Logger

@@ -5,6 +5,7 @@ package substitute
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/modeltext"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/detector"
 	"github.com/holdfast-dev/holdfast/internal/redact/mapping"
 )
 
@@ -40,17 +42,19 @@ type Request struct {
 }
 
 // Replace puts placeholders of a session in place of what e finds in the texts of a request's body. Nothing but
-// texts is changed, except that a registered secret is replaced at every place. The body is not changed.
+// texts is changed, except that a registered secret is replaced at every place. The body is not changed. finder, if
+// not nil, finds names and addresses in the texts; its error is Replace's.
 //
-// Errors are *holdfast.Error: those of modeltext.ListTexts, and KindRedaction for secrets in parts that must not be
-// changed, with their place.
-func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byte, binaries Binaries) (*Request,
-	error) {
+// Errors are *holdfast.Error: those of modeltext.ListTexts, and KindDomainBlocked for secrets in parts that must not
+// be changed, with their place. Any other error is that of an engine or a finder that failed.
+func Replace(
+	e *redact.Engine, finder detector.Finder, s *mapping.Session, d dialect.Dialect, body []byte, binaries Binaries,
+) (*Request, error) {
 	texts, err := modeltext.ListTexts(d, body)
 	if err != nil {
 		return nil, err
 	}
-	w := &replacing{engine: e, binaries: binaries, body: body, texts: texts, session: s}
+	w := &replacing{engine: e, finder: finder, binaries: binaries, body: body, texts: texts, session: s}
 	if err := w.replaceAll(); err != nil {
 		return nil, err
 	}
@@ -61,6 +65,7 @@ func Replace(e *redact.Engine, s *mapping.Session, d dialect.Dialect, body []byt
 // replacing is the state of one Replace.
 type replacing struct {
 	engine   *redact.Engine
+	finder   detector.Finder // nil for none
 	binaries Binaries
 	body     []byte
 	texts    []modeltext.Text
@@ -70,10 +75,12 @@ type replacing struct {
 	first   *redact.Engine   // the row's, which writes placeholders
 	again   []*redact.Engine // find the session's values
 	all     []*redact.Engine // the row's, and again
-	values  [][]byte         // of texts, decoded; of data and of unsearched texts unchanged
-	changed []bool
-	found   []redact.Finding
-	out     []byte
+	// detected finds what the finder found; nil for nothing.
+	detected *redact.Engine
+	values   [][]byte // of texts, decoded; of data and of unsearched texts unchanged
+	changed  []bool
+	found    []redact.Finding
+	out      []byte
 
 	uninspected  int
 	notInspected []string
@@ -111,6 +118,9 @@ func (w *replacing) replaceAll() error {
 	if err := w.searchTexts(w.first); err != nil {
 		return err
 	}
+	if err := w.detectTexts(); err != nil {
+		return err
+	}
 	// What was found at one place goes nowhere else either.
 	again, err := w.request.FindAgain()
 	if err != nil {
@@ -124,8 +134,16 @@ func (w *replacing) replaceAll() error {
 		}
 	}
 	w.all = append([]*redact.Engine{w.engine}, again...)
+	if w.detected != nil {
+		w.all = append(w.all, w.detected)
+	}
 	if err := w.checkFixed(); err != nil {
 		return err
+	}
+	if w.request.HasLost() {
+		return &holdfast.Error{Kind: holdfast.KindPayloadTooLarge,
+			Why:  "the request has more secrets and personal data than placeholders can be kept for",
+			Hint: "send less at a time"}
 	}
 	w.spliceTexts()
 	return w.hideRegistered()
@@ -179,6 +197,29 @@ func (w *replacing) searchTexts(engine *redact.Engine) error {
 	return nil
 }
 
+// detectTexts has the finder search the texts, and replaces what it finds. A finding that overlaps a placeholder is
+// left out.
+func (w *replacing) detectTexts() error {
+	if w.finder == nil {
+		return nil
+	}
+	var found detector.Texts
+	keep := func(_ string, text []byte) []byte { return text }
+	collecting := found.Collect(w.engine).WithReplace(keep)
+	for i, t := range w.texts {
+		if isSearched(t.Kind) || t.Kind == modeltext.Signed && !w.session.IsSigned(sha256.Sum256(w.values[i])) {
+			if _, _, err := collecting.Replace(w.values[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := found.Find(context.Background(), w.finder); err != nil || !found.HasFindings() {
+		return err
+	}
+	w.detected = found.ApplyExcept(w.engine, w.request.FindPlaceholders)
+	return w.searchTexts(w.detected.WithReplace(w.request.Replace))
+}
+
 // noteFound counts findings, and keeps the first ones.
 func (w *replacing) noteFound(list []redact.Finding) {
 	w.request.Count(list)
@@ -226,7 +267,7 @@ func (w *replacing) findIn(value []byte) (rules []string) {
 }
 
 func refusedAt(path, why, hint string) error {
-	return &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/place",
+	return &holdfast.Error{Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "redact/place",
 		Why: strings.TrimPrefix(path+": "+why, ": "), Hint: hint}
 }
 

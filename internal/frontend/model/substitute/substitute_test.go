@@ -47,7 +47,7 @@ func TestReplaceHidesRegisteredSecretsOneWay(t *testing.T) {
 	s := newSession()
 	body := `{"model":"m","tools":[{"name":"x","description":"` + registered + `"}],"metadata":{"user_id":"` + registered +
 		`"},"messages":[{"role":"user","content":"say ` + registered + `"}]}`
-	r, err := substitute.Replace(newEngine(t), s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
+	r, err := substitute.Replace(newEngine(t), nil, s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func TestReplaceSearchesPicturesUnlessTheRowLetsThemPass(t *testing.T) {
 		strings.Repeat("\x00", 64)))
 	body := []byte(`{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64",` +
 		`"media_type":"image/png","data":"` + picture + `"}}]}]}`)
-	_, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, substitute.RefuseBinaries)
+	_, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, body, substitute.RefuseBinaries)
 	refused, ok := errors.AsType[*holdfast.Error](err)
-	if !ok || refused.Kind != holdfast.KindRedaction || !strings.Contains(refused.Why, "messages[0].content[0]:") {
+	if !ok || refused.Kind != holdfast.KindDomainBlocked || !strings.Contains(refused.Why, "messages[0].content[0]:") {
 		t.Fatalf("%v", err)
 	}
-	r, err := substitute.Replace(newEngine(t), newSession(), dialect.Messages, body, substitute.AllowBinaries)
+	r, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, body, substitute.AllowBinaries)
 	if err != nil || string(r.Body) != string(body) || r.Uninspected != 1 ||
 		!slices.Equal(r.NotInspected, []string{"messages[0].content[0]: a picture or sound"}) {
 		t.Fatalf("%+v, %v", r, err)
@@ -98,7 +98,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 		}
 		s := newSession()
 		body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text.String()) + `}]}`)
-		r, err := substitute.Replace(e, s, dialect.Messages, body, substitute.RefuseBinaries)
+		r, err := substitute.Replace(e, nil, s, dialect.Messages, body, substitute.RefuseBinaries)
 		if err != nil {
 			t.Fatalf("%q: %v", text.String(), err)
 		}
@@ -133,7 +133,7 @@ func TestRestoreUndoesReplace(t *testing.T) {
 func replaceText(t *testing.T, e *redact.Engine, s *mapping.Session, text string) string {
 	t.Helper()
 	body := []byte(`{"messages":[{"role":"user","content":` + asJSON(text) + `}]}`)
-	r, err := substitute.Replace(e, s, dialect.Messages, body, substitute.RefuseBinaries)
+	r, err := substitute.Replace(e, nil, s, dialect.Messages, body, substitute.RefuseBinaries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestThoughtsAreNoRealText(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":"to alice@corp-x.com"},{"role":"assistant",` +
 		`"content":[{"type":"thinking",` +
 		`"thinking":"so ` + first + `","signature":""}]}]}`
-	r, err := substitute.Replace(e, s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
+	r, err := substitute.Replace(e, nil, s, dialect.Messages, []byte(body), substitute.RefuseBinaries)
 	if err != nil || strings.Count(string(r.Body), first) != 2 {
 		t.Fatalf("%s, %v", r.Body, err)
 	}
