@@ -137,7 +137,7 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 		}
 		end, quoted = x.closing(v, x.S[q], slashes), true
 	case q < len(x.S) && (x.S[q] == '(' || x.S[q] == '[') && k == fieldname.Likely && x.maskPassword(q+1,
-		closingBracket(x.S[q])):
+		line.ClosingBracket(x.S[q])):
 		return
 	case q < len(x.S) && x.S[q] == '[' && !x.Has(q+1, "]") && mask.Len(x.S[q:]) == 0:
 		x.listValue(q+1, k, sep, name)

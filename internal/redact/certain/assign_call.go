@@ -230,14 +230,6 @@ func (x *Scanner) maskDecoded(start, i int) bool {
 	return k.IsSecret()
 }
 
-// closingBracket returns the bracket that closes c, which is "(" or "[".
-func closingBracket(c byte) byte {
-	if c == '(' {
-		return ')'
-	}
-	return ']'
-}
-
 // secretOnly returns k if it needs no other evidence.
 func secretOnly(k fieldname.Kind) fieldname.Kind {
 	if k == fieldname.Password || k == fieldname.Secret {

@@ -108,7 +108,7 @@ func isLiteral(v []byte) bool {
 			deep++
 		case ')', ']', '}':
 			if deep--; deep >= 0 {
-				crossed = crossed || c != closingBracket(open[deep&7])
+				crossed = crossed || c != ClosingBracket(open[deep&7])
 			}
 			deep = max(deep, 0)
 		}
@@ -149,8 +149,8 @@ func IsFragment(v, tail []byte) bool {
 		char.Class[v[flag+1]]&char.Letter != 0
 }
 
-// closingBracket returns the bracket that closes one.
-func closingBracket(c byte) byte {
+// ClosingBracket returns the bracket that closes one.
+func ClosingBracket(c byte) byte {
 	if c == '(' {
 		return ')'
 	}
@@ -175,7 +175,7 @@ func endShape(v []byte, e, digits int, tail []byte) Shape {
 	rest := v[e+1:]
 	switch v[e] {
 	case '(', '[', '{':
-		closer := closingBracket(v[e])
+		closer := ClosingBracket(v[e])
 		if digits*6 <= e || bytes.IndexByte(rest, closer) >= 0 || bytes.IndexByte(tail, closer) >= 0 || len(rest) == 0 {
 			return Call
 		}
