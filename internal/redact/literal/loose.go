@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
+	"sort"
 	"strconv"
 	"unicode/utf8"
 
@@ -87,7 +89,7 @@ func counts(c byte) bool { return c >= utf8.RuneSelf || char.Class[c]&char.Alnum
 
 // loose finds registered secrets that are broken up.
 type loose struct {
-	forms  map[uint32][][]byte // in memory, by their first four bytes
+	forms  map[uint32][][]byte // in memory, sorted, by their first four bytes
 	heads  [256]bool           // the first bytes
 	first  twoBytes            // the first two
 	sieve  sieve               // the first four
@@ -104,12 +106,11 @@ func (l *Set) addLoose(f []byte) {
 		return
 	}
 	k := keyOf(f)
-	for _, have := range l.loose.forms[k] {
-		if bytes.Equal(have, f) {
-			return
-		}
+	at, known := slices.BinarySearchFunc(l.loose.forms[k], f, bytes.Compare)
+	if known {
+		return
 	}
-	l.loose.forms[k] = append(l.loose.forms[k], l.memory.Keep(f))
+	l.loose.forms[k] = slices.Insert(l.loose.forms[k], at, l.memory.Keep(f))
 	l.loose.heads[f[0]] = true
 	l.loose.first.add(f[0], f[1])
 	l.heads[f[0]] = true
@@ -153,18 +154,11 @@ func (l *loose) at(s []byte, i int, final bool) int {
 	if !l.sieve.has(key) {
 		return 0
 	}
-	best := 0
-	for _, f := range l.forms[key] {
-		end := follow(s, i, f, final)
-		if end < 0 {
-			return -1
-		}
-		best = max(best, end-i)
-	}
-	if best > 0 && mask.IsWithin(s, i, i+best) {
+	end := follow(s, i, l.forms[key], final)
+	if end > i && mask.IsWithin(s, i, end) {
 		return 0
 	}
-	return best
+	return max(end-i, min(end, 0))
 }
 
 // key returns the first four bytes that count from i on; status is 0 where no
@@ -206,33 +200,52 @@ func (l *loose) key(s []byte, i int, final bool) (key uint32, status int) {
 	}
 }
 
-// follow returns where f, which begins at i, ends; 0 where it does not stand
-// there, -1 where only more text can tell.
-func follow(s []byte, i int, f []byte, final bool) int {
+// follow returns where the longest of forms, which are sorted, ends if it begins at i; i where none stands there, -1
+// where only more text can tell. All of them are followed at once: many values may begin alike.
+func follow(s []byte, i int, forms [][]byte, final bool) (end int) {
+	end = i
 	p, between := i, 0
-	for k := 0; k < len(f); {
+	for k := 0; len(forms) > 0; {
 		if p == len(s) {
 			if final {
-				return 0
+				return end
 			}
 			return -1
 		}
 		u, n := glyph(s[p:], final)
-		switch {
-		case n <= 0:
-			return n
-		case u.n > 0 && bytes.HasPrefix(f[k:], u.b[:u.n]):
-			k, between = k+u.n, 0
-		case u.n > 0:
-			return 0
-		default:
-			if between += n; between > maxBetween {
-				return 0
-			}
+		if n < 0 {
+			return -1
+		}
+		if n == 0 {
+			return end
 		}
 		p += n
+		if u.n == 0 {
+			if between += n; between > maxBetween {
+				return end
+			}
+			continue
+		}
+		between = 0
+		for _, c := range u.b[:u.n] {
+			forms = narrow(forms, k, c)
+			k++
+		}
+		if len(forms) > 0 && len(forms[0]) == k { // the shortest comes first
+			end, forms = p, forms[1:]
+		}
 	}
-	return p
+	return end
+}
+
+// narrow returns those of sorted forms that have c at k. All of them are the same before k.
+func narrow(forms [][]byte, k int, c byte) [][]byte {
+	if n := len(forms); n == 0 || len(forms[0]) > k && forms[0][k] == c && forms[n-1][k] == c {
+		return forms
+	}
+	from := sort.Search(len(forms), func(i int) bool { return len(forms[i]) > k && forms[i][k] >= c })
+	to := from + sort.Search(len(forms)-from, func(i int) bool { return forms[from+i][k] > c })
+	return forms[from:to]
 }
 
 // read is one character of a text, in UTF-8, as its escape is read; n is 0
