@@ -159,7 +159,7 @@ func (e *Engine) Clean(s []byte) ([]byte, []span.Span) {
 }
 
 // Pass returns what is found in s, in s with its escapes written out, and in what is encoded in s, in order and
-// apart. In the last pass a span goes on to its line's end.
+// apart. In the last pass a span extends to the end of its line.
 func (e *Engine) Pass(s []byte, last bool) []span.Span {
 	list := e.plainPass(s, last)
 	if !e.Opens {

@@ -28,7 +28,7 @@ type lane struct {
 	x     certain.Scanner
 	at    int // the first trigger that has not been judged
 	lit   int // where the next literal may begin
-	space int // after the last white space, or what stands for it
+	space int // after the last gap (isGap)
 	tried int // len(s) at the last look
 	// clear is a place that no trigger before it reads over, negative where none
 	// is known.
@@ -48,7 +48,7 @@ func openLane(e *engine.Engine, s []byte, base int, last bool) lane {
 	}
 }
 
-// isGap says whether white space ends at i, or what stands for it.
+// isGap reports whether white space, or a sign that ends a word as it does (char.IsStop), ends at i.
 func isGap(s []byte, i int) bool { return char.Class[s[i-1]]&char.Space != 0 || char.IsStop(s, i) }
 
 // lastGap returns the last gap of s after from, 0 for none.

@@ -55,8 +55,8 @@ func (s *Stream) yield() (out []byte, err error) {
 	return s.first.yield(), nil
 }
 
-// held is how much the stage, and those after it, keep of what may go on. The
-// text under a mask whose end has not come never does.
+// held returns the number of bytes that the stage, and those after it, keep and may still
+// write. The text under a mask whose end has not come is never written.
 func (t *stage) held() int {
 	n := 0
 	if t.cover == nil {
