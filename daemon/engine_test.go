@@ -170,7 +170,7 @@ func TestRedactSectionMakesTheEngine(t *testing.T) {
 	dir := testfile.Write(t, map[string]string{"secrets": "canary-hunter2\n",
 		"holdfast.yaml": detectorOf})
 	state := filepath.Join(dir, "s")
-	text := "the word canary-hunter2, from Dear Mr. John Smith, opened by key q8Zr4Tx1Lw9Nv3Bk7Jm2Hd6F"
+	text := "the word canary-hunter2, from Dear Mr. John Smith, opened by lot q8Zr4Tx1Lw9Nv3Bk7Jm2Hd6F"
 	plain, err := redact.New(redact.Options{})
 	if err != nil || plain.Text([]byte(text)).Found() {
 		t.Fatalf("it is found anyway: %v", err)

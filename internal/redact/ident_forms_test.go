@@ -184,7 +184,7 @@ func TestFormatsWithAPrefixOrACheck(t *testing.T) {
 		agrees(t, e, r, bytewise([]byte(c.text))...)
 	}
 	for _, text := range []string{
-		"seed " + user[:57] + "A", "id " + strings.Replace(account, "A", "B", 1), "U" + user[1:57],
+		"run " + user[:57] + "A", "id " + strings.Replace(account, "A", "B", 1), "U" + user[1:57],
 		"v4.local.config", "v1.public.key", "k4.public.key", "1EG4-TE5-MK73", "Medicare 1EG4-TE5-MK7",
 		"part 1AB2-CD3-EF45",
 		"00D300000000abc!", hex64[:40], "live_" + hex64[:34], "api-version-2026-01-01", "sub-component", "key_" +

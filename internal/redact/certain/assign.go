@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 	"github.com/holdfast-dev/holdfast/internal/redact/token"
@@ -131,13 +132,21 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 		x.Touch(v + 1)
 		if v+1 < len(x.S) && x.S[v] == x.S[q] && x.S[v+1] == x.S[q] {
 			v += 2 // three quotes open a longer text
+		} else if v+1 < len(x.S) && x.S[q] == '`' && x.S[v] == '`' && char.Class[x.S[v+1]]&char.Space == 0 {
+			v++ // code in reStructuredText
 		}
 		end, quoted = x.closing(v, x.S[q], slashes), true
+	case q < len(x.S) && (x.S[q] == '(' || x.S[q] == '[') && k == fieldname.Likely && x.maskPassword(q+1,
+		line.ClosingBracket(x.S[q])):
+		return
 	case q < len(x.S) && x.S[q] == '[' && !x.Has(q+1, "]") && mask.Len(x.S[q:]) == 0:
 		x.listValue(q+1, k, sep, name)
 		return
 	default:
 		end = x.bare(v, k, sep, name)
+	}
+	if k == fieldname.Weak && sep == ':' && x.isBehindUser(name) {
+		k = fieldname.Password
 	}
 	connection := k == fieldname.Password && sep == '=' && x.inConnection(name)
 	if connection && !quoted {
@@ -154,8 +163,16 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 	if v >= end {
 		return
 	}
+	if !quoted && sep != ' ' && mask.Len(x.S[v:end]) == 0 {
+		if e := x.phraseEnd(v, end, k, sep, name); e > end && (sep == '=' || !x.isExpression(v, end, k, sep, name)) {
+			end = e
+		}
+	}
 	if m := mask.Len(x.S[v:end]); m > 0 && len(trimTail(x.S[v+m:end])) == 0 {
 		return
+	}
+	if k == fieldname.Password && bytes.HasPrefix(x.S[v:end], []byte("pass:")) {
+		v += len("pass:") // -passin pass:x of openssl
 	}
 	switch {
 	case end-v > maxJudged:
@@ -170,6 +187,22 @@ func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
 	}
 	x.mask(v, end, ruleOf(k, connection))
 }
+
+// isBehindUser reports whether the member before the one at name is a user: {user: 'ann', pass: 'x'}.
+func (x *Scanner) isBehindUser(name int) bool {
+	low := max(0, name-reachUser)
+	e := x.back(name, low, char.Space, "\"'`\\,")
+	colon := bytes.LastIndexByte(x.S[low:e], ':')
+	if e == name || colon < 0 || bytes.ContainsAny(x.S[low+colon:e], "\n,;(){}") {
+		return false
+	}
+	b, end := x.Name(low + colon)
+	return end-b >= 4 && (char.HasFoldSuffix(x.S[b:end], "user") || char.HasFoldSuffix(x.S[b:end], "username") ||
+		char.HasFoldSuffix(x.S[b:end], "login"))
+}
+
+// reachUser is the number of bytes before a name in which the one of its user is looked for.
+const reachUser = 96
 
 // ruleOf returns the rule under which the value of a name is masked.
 func ruleOf(k fieldname.Kind, connection bool) rule.Rule {
@@ -224,20 +257,29 @@ func (x *Scanner) closing(v int, quote byte, slashes int) int {
 func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 	i := x.credentials(v)
 	i += mask.Len(x.S[i:])
-	line := k == fieldname.Line || k == fieldname.Cookie || k == fieldname.PII || k == fieldname.Person ||
+	long := k == fieldname.Line || k == fieldname.Cookie || k == fieldname.PII || k == fieldname.Person ||
 		sep == ':' && x.tagged(v)
 	var quote byte
 	if name > 0 && char.IsQuote(x.S[name-1]) {
 		quote = x.S[name-1]
 	}
+	whole := -1 // 1 if the line begins with the name, 0 if not
 	for ; i < len(x.S); i++ {
 		c := x.S[i]
 		switch {
 		case c == '\n' || c == '\r':
-		case c == '&' && sep == '=':
-		case c == '<' || char.IsQuote(c) && (!line || c == quote):
+		case c == '&' && sep == '=' || c == '<' || char.IsQuote(c) && (!long || c == quote):
+			if whole < 0 {
+				whole = 0
+				if l := x.lineOf(name, v); sep != ' ' && x.S[name] != '-' && l.BeginsWithName() {
+					whole = 1
+				}
+			}
+			if whole > 0 && i > v && !x.endsSetting(i) {
+				continue
+			}
 		case (k == fieldname.PII || k == fieldname.Person) && (c == ',' || c == ';' || c == '('):
-		case !line && char.Class[c]&char.Space != 0:
+		case !long && char.Class[c]&char.Space != 0:
 		default:
 			continue
 		}
@@ -245,6 +287,58 @@ func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 	}
 	x.Touch(i)
 	return v + len(trimTail(x.S[v:i]))
+}
+
+// endsSetting reports whether the "&", "<" or quote at i ends the value of a setting that its line begins
+// with: before the next parameter of a query, a tag that closes, the end of a word.
+func (x *Scanner) endsSetting(i int) bool {
+	switch x.S[i] {
+	case '&':
+		if x.Is(i+1, char.Space) || x.Has(i+1, "&") || i+1 >= len(x.S) {
+			return true
+		}
+		return x.Has(x.End(i+1, maxTail, char.Ident), "=")
+	case '<':
+		return x.Has(i+1, "/") || x.Has(i+1, "br") || x.Has(i+1, "<")
+	}
+	x.Touch(i + 1)
+	if char.IndexByte("[(,+=", x.S[i-1]) >= 0 {
+		return true // of an expression
+	}
+	return i+1 >= len(x.S) || x.Is(i+1, char.Space) || char.IndexByte(",;:)]}", x.S[i+1]) >= 0 || char.IsQuote(x.S[i+1])
+}
+
+// maxWords is the greatest number of words of a value without quotes.
+const maxWords = 8
+
+// phraseEnd returns the end of the words that the value [v, end) begins, which its line has behind its name and
+// nothing else; or end.
+func (x *Scanner) phraseEnd(v, end int, k fieldname.Kind, sep byte, name int) int {
+	if k != fieldname.Password && k != fieldname.Secret || x.S[v] == '#' || !x.Is(end, char.Blank) ||
+		!x.Is(end+1, char.Alnum) {
+		return end
+	}
+	eol := lineEnd(x.S, end, end+MaxBehind)
+	x.Touch(eol)
+	rest := bytes.TrimRight(x.S[end:eol], " \t\r")
+	if n := bytes.Index(rest, []byte(" #")); n >= 0 {
+		rest = bytes.TrimRight(rest[:n], " \t")
+	}
+	words := 0
+	for i, c := range rest {
+		switch {
+		case c == ' ' && i+1 < len(rest) && rest[i+1] != ' ':
+			words++
+		case char.Class[c]&char.Alnum == 0 && char.IndexByte("-_'!?$@&*%+#~^", c) < 0:
+			return end
+		}
+	}
+	l := x.lineOf(name, end+len(rest))
+	if words >= maxWords || !l.BeginsWithName() || line.IsProseWord(x.S[v:end], x.S[end:eol]) || fieldname.IsProse(
+		x.S[v:end+len(rest)]) || (sep == '=' || x.Is(v-2, char.Blank)) && !l.HasSettingNext() || l.IsAmongCode() {
+		return end
+	}
+	return end + len(rest)
 }
 
 // credentials steps over the scheme before a header's credentials.

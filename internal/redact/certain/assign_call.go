@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
-	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
 // isAssigned reports whether the string v may be a secret that code assigns: no label, no
@@ -76,33 +75,24 @@ func isOneOf(w []byte, list []string) bool {
 // accounts are the ends of names of functions that take a user and a password.
 var accounts = [...]string{
 	"passwordauthentication", "passwordcredentials", "passwordcredential", "networkcredential", "basicauth",
-	"basic_auth", "basicauthentication", "digestauth", "auth", "login", "passwordtoken",
+	"basic_auth", "basicauthentication", "digestauth", "digest_auth", "auth", "login", "passwordtoken", "credential",
+	"credentials", "signin", "sign_in", "authenticate", "authenticationtoken",
 }
 
 // maskSecond masks the second of the strings that a function takes whose name [start, end) says that it takes a user
-// and a password: NetworkCredential("kim", "x"), auth=("kim", "x").
-func (x *Scanner) maskSecond(start, end int) {
+// and a password: NetworkCredential("kim", "x"), auth=("kim", "x"). It reports whether it is such a call.
+func (x *Scanner) maskSecond(start, end int) bool {
 	open := end
 	if start == end {
 		end = x.back(end, max(0, end-maxTail), char.Blank, "=")
 		start = x.back(end, max(0, end-maxTail), char.Ident, "")
 	}
-	name := x.S[start:end]
-	known := false
 	for _, account := range accounts {
-		known = known || char.HasFoldSuffix(name, account)
+		if char.HasFoldSuffix(x.S[start:end], account) {
+			return x.maskPassword(open+1, ')')
+		}
 	}
-	if !known {
-		return
-	}
-	first, e, after := x.stringAt(open + 1)
-	if after == 0 || !x.Has(after, ",") || e == first {
-		return
-	}
-	b, e, after := x.stringAt(x.End(after+1, maxTail, char.Space))
-	if after > 0 && b >= x.low && x.S[b] != '/' && isAssigned(x.S[b:e], fieldname.Password, true) {
-		x.mask(b, e, rule.Assignment)
-	}
+	return false
 }
 
 // maskArgument masks a secret among the arguments of the call whose "(" is at i: set("api_key",
@@ -116,13 +106,19 @@ func (x *Scanner) maskArgument(i int) int {
 		return i + 1
 	}
 	start := x.back(i, max(0, i-maxTail), char.URL64, "$")
-	if k := x.ofSetter(start, i); k != fieldname.None {
+	if start == i {
+		x.maskCompared(i + 1)
+	}
+	if k, weak := x.ofSetter(start, i); k != fieldname.None {
 		b, e, after := x.stringAt(i + 1)
-		if after > 0 && isAssigned(x.S[b:e], k, !x.isSetter(start, i)) && (x.Has(after, ")") || x.Has(after, ",")) {
+		if after > 0 && isAssigned(x.S[b:e], k, weak) && (x.Has(after, ")") || x.Has(after, ",")) {
 			x.mask(b, e, ruleOf(k, false))
 		} else {
 			x.maskSecond(start, i)
 		}
+		return i + 1
+	}
+	if x.maskSecond(start, i) || start < i && x.maskDecoded(start, i) {
 		return i + 1
 	}
 	b := i + 2
@@ -165,20 +161,116 @@ func (x *Scanner) maskArgument(i int) int {
 	return i + 1
 }
 
-// ofSetter returns what the name [start, end) of a function says about its argument.
-func (x *Scanner) ofSetter(start, end int) fieldname.Kind {
+// ofSetter returns what the name [start, end) of a function says about its argument: of
+// setPassword, of a variable that is declared so, of the object of assign. weak reports that the argument has to
+// look like a secret.
+func (x *Scanner) ofSetter(start, end int) (k fieldname.Kind, weak bool) {
 	if start == end {
-		return fieldname.None
+		return fieldname.None, false
 	}
-	k := fieldname.OfName(x.S[start:end])
-	if k != fieldname.Password && k != fieldname.Secret || k == fieldname.Secret && isCapital(x.S[start]) &&
-		!x.isSetter(start, end) {
-		return fieldname.None
+	if k = fieldname.OfName(x.S[start:end]); k == fieldname.None && start > 0 && x.S[start-1] == '.' &&
+		char.EqualFold(x.S[start:end], "assign") {
+		b, e := x.Name(start - 1)
+		return secretOnly(fieldname.OfName(x.S[b:e])), false
 	}
-	if x.hasWord(start, end, getters[:]) {
-		return fieldname.None
+	if k == fieldname.Key && x.isSetter(start, end) {
+		return k, false
 	}
-	return k
+	if k = secretOnly(k); k == fieldname.Secret && isCapital(x.S[start]) && !x.isSetter(start, end) ||
+		x.hasWord(start, end, getters[:]) {
+		return fieldname.None, false
+	}
+	return k, !x.isSetter(start, end) && !x.isDeclared(start)
+}
+
+// maskPassword masks the second of two strings that begin at v, and reports whether there are two. The first is the
+// name of a user. If the bracket end does not close them, the second has to look like a password.
+func (x *Scanner) maskPassword(v int, end byte) bool {
+	b, e, after := x.stringAt(v)
+	if after == 0 || e-b > maxTail || !x.Has(after, ",") || e == b {
+		return false
+	}
+	user := x.S[b:e]
+	b, e, after = x.stringAt(x.End(after+1, maxTail, char.Space))
+	if after == 0 || b < x.low || e == b {
+		return false
+	}
+	next := x.End(after, 8, char.Space)
+	if x.Has(next, ".toCharArray()") {
+		next += len(".toCharArray()")
+	}
+	x.Touch(next)
+	weak := next >= len(x.S) || x.S[next] != end || fieldname.OfName(user).IsSecret()
+	if text := x.S[b:e]; x.S[b] != '/' && isAssigned(text, fieldname.Password, weak) &&
+		!char.EqualFold(user, string(text)) && bytes.IndexByte(user, ' ') < 0 && bytes.IndexByte(text, ' ') < 0 {
+		x.mask(b, e, ruleOf(fieldname.Password, false))
+	}
+	return true
+}
+
+// maskDecoded masks the string that the call [start, i) decodes for a function that sets a secret:
+// setKey(Base64.decode("x")).
+func (x *Scanner) maskDecoded(start, i int) bool {
+	if w := x.S[start:i]; !char.HasFoldSuffix(w, "decode") && !char.HasFoldSuffix(w, "decodebase64") &&
+		!char.HasFoldSuffix(w, "unhexlify") && !char.HasFoldSuffix(w, "fromhex") &&
+		!char.HasFoldSuffix(w, "decodehex") && !char.HasFoldSuffix(w, "b64decode") &&
+		!char.HasFoldSuffix(w, "from_hex") {
+		return false
+	}
+	open := x.back(start, max(0, start-maxTail), char.Ident, "()")
+	open += bytes.LastIndexByte(x.S[open:start], '(')
+	if open < 0 || !x.Has(open, "(") {
+		return false
+	}
+	k := fieldname.OfName(x.S[x.back(open, max(0, open-maxTail), char.Ident, ""):open])
+	b, e, after := x.stringAt(i + 1)
+	if k.IsSecret() && after > 0 && b >= x.low && isAssigned(x.S[b:e], k, true) {
+		x.mask(b, e, ruleOf(k, false))
+	}
+	return k.IsSecret()
+}
+
+// secretOnly returns k if it needs no other evidence.
+func secretOnly(k fieldname.Kind) fieldname.Kind {
+	if k == fieldname.Password || k == fieldname.Secret {
+		return k
+	}
+	return fieldname.None
+}
+
+// isDeclared reports whether the type string is before the name at start: std::string secret("x").
+func (x *Scanner) isDeclared(start int) bool {
+	e := x.back(start, max(0, start-8), char.Blank, "")
+	return e < start && e > len("string") && x.Fold(e-len("string"), "string") && !x.Is(e-len("string")-1, char.Alnum)
+}
+
+// comparisons are signs between a string and the variable that should be equal to it.
+var comparisons = [...]string{"===", "!==", "==", "!="}
+
+// maskCompared masks the string at i that is compared with a variable: ("x" == password).
+func (x *Scanner) maskCompared(i int) {
+	b, e, after := x.stringAt(i)
+	if after == 0 || e-b > MaxBehind || b < x.low {
+		return
+	}
+	v := x.End(after, 8, char.Blank)
+	for _, sign := range comparisons {
+		if !x.Has(v, sign) {
+			continue
+		}
+		name := x.End(v+len(sign), 8, char.Blank)
+		end := name
+		for end < len(x.S) && end < name+maxTail && (char.Class[x.S[end]]&char.Ident != 0 ||
+			char.IndexByte(".$@>:", x.S[end]) >= 0) {
+			end++
+		}
+		x.Touch(end)
+		if k := secretOnly(fieldname.OfName(x.S[name:end])); !x.Has(end, "(") && isAssigned(x.S[b:e], k, false) {
+			x.mask(b, e, ruleOf(k, false))
+		}
+		return
+	}
+	x.Touch(v + len(comparisons[0]))
 }
 
 // isSetter reports whether the name of a function [start, end) begins with a verb that sets.
@@ -284,7 +376,11 @@ func (x *Scanner) longFlag(i int) {
 		}
 		return
 	}
-	if end := x.wordEnd(v); isAssigned(x.S[v:end], k, true) {
+	end, weak := x.wordEnd(v), true
+	if x.Has(v, "pass:") { // of openssl
+		v, weak = v+len("pass:"), false
+	}
+	if isAssigned(x.S[v:end], k, weak) {
 		x.mask(v, end, ruleOf(k, false))
 	}
 }

@@ -27,6 +27,9 @@ func (x *Scanner) isExpression(v, end int, k fieldname.Kind, sep byte, name int)
 	}
 	l := x.lineOf(name, end)
 	defer func() { x.Touch(l.Read) }()
+	if line.IsFragment(value, l.Tail) {
+		return true
+	}
 	s := line.ShapeOf(value, l.Tail)
 	if l.IsSetting(name, v, sep) {
 		return s == line.Call && (bytes.IndexByte(value, '(') > 0 || value[0] == '{' && len(l.Tail) > 0 &&
@@ -94,7 +97,7 @@ func (x *Scanner) isSecretLiteral(v, end int, k fieldname.Kind, sep byte, name i
 	if k == fieldname.Person || k == fieldname.PII {
 		return true
 	}
-	if fieldname.IsPattern(value) {
+	if fieldname.IsPattern(value) || len(value) == 1 && sep == '=' {
 		return false
 	}
 	if !fieldname.IsNameOfSecret(value) {

@@ -22,6 +22,13 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 	if start == end && sep == '=' && i > 1 && char.IndexByte("|?!", x.S[i-1]) >= 0 {
 		start, end = x.nameBeforeOperator(i)
 	}
+	if start == end && sep == '=' && x.Has(i+1, ">") { // (name) => "x"
+		if e := x.back(i, max(0, i-8), char.Blank, ""); e > 1 && x.S[e-1] == ')' {
+			if start, end = x.Name(e - 1); start == 0 || x.S[start-1] != '(' {
+				start, end = i, i
+			}
+		}
+	}
 	if start == end {
 		start, end = x.Name(x.beforeEmphasis(i))
 	}
@@ -39,6 +46,9 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 			if two := x.twoWords(start, end); two != fieldname.None {
 				return start, end, two
 			}
+		}
+		if k == fieldname.Key && len(name) == len("key") {
+			k = x.ofKeyAlone(start, end, sep)
 		}
 		if k == fieldname.None && (len(name) == len("value") || len(name) == len("default")) {
 			if char.EqualFold(name, "value") || char.EqualFold(name, "default") {
@@ -65,6 +75,19 @@ func (x *Scanner) nameBefore(i int, sep byte) (start, end int, k fieldname.Kind)
 		}
 	}
 	return start, end, k
+}
+
+// ofKeyAlone returns the kind of the name "key" at start: None in a query, whose parameters are looked at
+// elsewhere, and behind a word that makes it another key.
+func (x *Scanner) ofKeyAlone(start, end int, sep byte) fieldname.Kind {
+	if start > 0 && sep == '=' && char.IndexByte("?&", x.S[start-1]) >= 0 {
+		return fieldname.None
+	}
+	e := x.back(start, max(0, start-4), char.Blank, "")
+	if b := x.back(e, max(0, e-maxTail), char.Letter, ""); e < start && b < e {
+		return fieldname.OfName(x.S[b:end])
+	}
+	return fieldname.Key
 }
 
 // nameTails are those of the names that nameBefore knows: OfName's, verbs, and names of pairs.
@@ -315,9 +338,10 @@ func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
 		return
 	}
 	q := x.End(v, 8, char.Blank)
-	if q < end && char.IsQuote(x.S[q]) {
+	slashes := x.endOf(q, 8, '\\') - q
+	if q += slashes; q < end && char.IsQuote(x.S[q]) {
 		for q < end {
-			close := x.closing(q+1, x.S[q], 0)
+			close := x.closing(q+1, x.S[q], slashes)
 			if close > end || close >= len(x.S) {
 				close = end
 			}
@@ -331,7 +355,8 @@ func (x *Scanner) listValue(v int, k fieldname.Kind, sep byte, name int) {
 			if next < 0 {
 				return
 			}
-			if q = x.End(close+next+1, 8, char.Blank); q >= end || !char.IsQuote(x.S[q]) {
+			q = x.End(close+next+1, 8, char.Blank)
+			if q = x.endOf(q, slashes, '\\'); q >= end || !char.IsQuote(x.S[q]) {
 				return
 			}
 		}

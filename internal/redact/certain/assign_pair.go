@@ -254,8 +254,8 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 		}
 	}
 	if !x.Has(v, "'") && !x.Has(v, `"`) {
-		if end := x.wordEnd(v); x.S[i] == 'B' && word == "by" && x.Has(i+2, " ") && v >= x.low &&
-			isAssigned(x.S[v:end], fieldname.Password, false) {
+		if end := x.wordEnd(v); word == "by" && x.Has(i+2, " ") && v >= x.low &&
+			(x.S[i] == 'B' || x.altersUser(e-len(w))) && isAssigned(x.S[v:end], fieldname.Password, false) {
 			x.mask(v, end, rule.Assignment)
 			return true
 		}
@@ -265,6 +265,19 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 		x.mask(v+1, end, rule.Assignment)
 	}
 	return true
+}
+
+// altersUser reports whether the words before i create or alter a user: alter user ann identified by x.
+func (x *Scanner) altersUser(i int) bool {
+	low := max(0, i-maxTail)
+	line := x.S[low:i]
+	line = line[bytes.LastIndexByte(line, '\n')+1:]
+	for _, verb := range [...]string{"alter user ", "create user ", "alter role ", "create role "} {
+		if bytes.Contains(bytes.ToLower(line), []byte(verb)) {
+			return true
+		}
+	}
+	return false
 }
 
 // tagged says whether a YAML tag or anchor stands before the value at v.

@@ -56,6 +56,16 @@ func (x *Scanner) maskSpoken(i int) {
 	if x.afterVerb(v, fieldname.Password) && x.low > v {
 		return
 	}
+	if x.Fold(v, "for ") { // SET PASSWORD FOR 'ann'@'host' = 'x'
+		eol := lineEnd(x.S, v, v+reachSentence)
+		x.Touch(eol)
+		if at := bytes.Index(x.S[v:eol], []byte(" = ")); at > 0 {
+			if b, end, after := x.stringAt(v + at + 3); after > 0 && isAssigned(x.S[b:end], fieldname.Password, false) {
+				x.mask(b, end, rule.Assignment)
+				return
+			}
+		}
+	}
 	// "the password for the server is x"
 	stop := min(len(x.S), v+reachSentence)
 	x.Touch(v + reachSentence)

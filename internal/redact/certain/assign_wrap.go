@@ -11,7 +11,8 @@ import (
 var wrappers = [...]string{
 	"string", "from", "secretstr", "secret", "some", "byte", "bytes", "tostring", "str", "just", "newsecret",
 	"b64decode", "decode", "securestring",
-	"tochararray", "ptr", "pointer",
+	"tochararray", "ptr", "pointer", "unhexlify", "fromhex", "decodestring", "credentialvalue", "passwordvalue",
+	"encode", "stringvalue", "literal", "sensitive", "protectedstring",
 }
 
 // maskWrapped masks the string that a call at v is given as its only argument where the call

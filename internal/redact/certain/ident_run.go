@@ -117,7 +117,7 @@ func (x *Scanner) identifier(b, end, i int) rule.Rule {
 	case n == 40 && string(run[32:]) == "FFFFNRAL": // of New Relic's accounts
 		return rule.Token
 	case n == 58 && run[0] == 'S', n == 56 && run[0] == 'P':
-		if checksum.IsNKey(run) {
+		if checksum.IsNKey(run) || checksum.IsNKeySeed(run) {
 			return rule.PrivateKey
 		}
 	case n == 42 && run[0] == '0' && run[1]|0x20 == 'x':

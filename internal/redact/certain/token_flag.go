@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/command"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/line"
 	"github.com/holdfast-dev/holdfast/internal/redact/mask"
 	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
@@ -27,11 +28,32 @@ func (x *Scanner) flag(i int) int {
 	name := x.S[i:e]
 	switch k := fieldname.OfName(name); {
 	case k.IsSecret():
-		x.value(v, k, '=', i)
+		sep := byte('=')
+		if x.isArgument(v, i) {
+			sep = ' '
+		}
+		x.value(v, k, sep, i)
 	case char.EqualFold(name, "user") || char.EqualFold(name, "proxy-user"):
 		x.userFlag(v, ':')
 	}
 	return i
+}
+
+// isArgument reports whether the word at v, one blank behind the flag whose name is at i, is its argument on a
+// command line: a command is before it, and the line ends or another flag follows.
+func (x *Scanner) isArgument(v, i int) bool {
+	if !x.Is(v-1, char.Blank) || x.Is(v-2, char.Blank) || len(bytes.TrimSpace(x.before(i-2))) == 0 &&
+		!x.Has(i-4, "  ") {
+		return false
+	}
+	e := x.wordEnd(v)
+	if e == v || fieldname.IsNameOfSecret(x.S[v:e]) || line.IsType(x.S[v:e]) ||
+		line.IsProseWord(x.S[v:e], []byte(" of")) {
+		return false
+	}
+	next := x.End(e, 8, char.Blank)
+	x.Touch(next + 1)
+	return next >= len(x.S) || char.IndexByte("\n\r\\|&;>`", x.S[next]) >= 0 || next > e && x.S[next] == '-'
 }
 
 // listed returns where the next string of a list begins whose last one ends
@@ -138,7 +160,7 @@ func (x *Scanner) setting(i int) {
 		b--
 	}
 	e := x.End(i, 48, char.Ident)
-	if e-i < 4 || !x.Is(b-1, char.Blank) || !x.Is(e, char.Blank) {
+	if e-i < 4 || !x.Is(e, char.Blank) || x.maskStatement(b, e) || !x.Is(b-1, char.Blank) {
 		return
 	}
 	w := b - 1
@@ -158,6 +180,28 @@ func (x *Scanner) setting(i int) {
 		}
 		return
 	}
+}
+
+// maskStatement masks the string behind the name [b, e) of a setting that has no sign: api_key "x";. It reports
+// whether the line begins so.
+func (x *Scanner) maskStatement(b, e int) bool {
+	v := x.End(e, 8, char.Blank)
+	if v >= len(x.S) || !char.IsQuote(x.S[v]) || v < x.low {
+		return false
+	}
+	if low := x.back(b, max(0, b-maxTail), char.Blank, ""); low > 0 && x.S[low-1] != '\n' {
+		return false
+	}
+	from, to, after := x.stringAt(v)
+	if after == 0 {
+		return false
+	}
+	x.Touch(after)
+	if k := secretOnly(fieldname.OfName(x.S[b:e])); (after == len(x.S) || char.IndexByte(";\r\n", x.S[after]) >= 0) &&
+		isAssigned(x.S[from:to], k, false) {
+		x.mask(from, to, ruleOf(k, false))
+	}
+	return true
 }
 
 // reachMachine is how far before a password a .netrc names its machine.

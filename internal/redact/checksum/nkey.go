@@ -1,5 +1,25 @@
 package checksum
 
+import "bytes"
+
+// IsNKeySeed reports whether s has the form of a seed of NATS, whatever its check: "S", the letter of a role, and 56 more
+// of base32, digits among them.
+func IsNKeySeed(s []byte) bool {
+	if len(s) != 58 || s[0] != 'S' || bytes.IndexByte([]byte("UAONCX"), s[1]) < 0 {
+		return false
+	}
+	digits := 0
+	for _, c := range s {
+		switch {
+		case c >= '2' && c <= '7':
+			digits++
+		case c < 'A' || c > 'Z':
+			return false
+		}
+	}
+	return digits > 2
+}
+
 // IsNKey reports whether s is a seed or a private key of NATS: base32 whose first byte
 // or two say so, and whose last two are the CRC-16 of the others.
 func IsNKey(s []byte) bool {

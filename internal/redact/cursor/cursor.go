@@ -96,11 +96,14 @@ func (x *Cursor) Name(i int) (start, end int) {
 	return b, e
 }
 
+// maxAligned is the greatest number of blanks between a name and its sign: settings are often in columns.
+const maxAligned = 40
+
 // nameEnd returns where the name ends that blanks or a closing quote separate from i, and
 // whether a mask is in its place.
 func (x *Cursor) nameEnd(i int) (end int, masked bool) {
 	e := i
-	for n := 0; n < 3 && x.Is(e-1, char.Blank); n++ {
+	for n := 0; n < maxAligned && x.Is(e-1, char.Blank); n++ {
 		e--
 	}
 	if mask.EndsIn(x.S[:e]) {

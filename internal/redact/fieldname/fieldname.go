@@ -105,6 +105,9 @@ func OfName(name []byte) Kind {
 	}
 	best := None
 	var prev []byte
+	if len(name) == 2 && string(name) == "PW" {
+		return Likely // a country too
+	}
 	for i := 0; i < len(name); {
 		if char.Class[name[i]]&char.Word == 0 {
 			i++
@@ -120,6 +123,9 @@ func OfName(name []byte) Kind {
 			before = bits
 		}
 		w := name[start:i]
+		if prev == nil && i < len(name) && isAnyOf(w, headWords[:]) || len(w) == 8 && char.EqualFold(w, "nopasswd") {
+			return None
+		}
 		k := None
 		if mayTell(w) {
 			k = kindOfWord(prev, w, name[i:], prev == nil)
@@ -223,7 +229,8 @@ func kindOfWord(prev, w, rest []byte, first bool) Kind {
 			if !char.EqualFold(w, e.text) {
 				continue
 			}
-			if e.place == anywhere || isQualified(rest) && (e.place == atEnd || first) {
+			if e.place == anywhere && (e.kind != Likely || len(rest) < 24 && bytes.IndexByte(rest, '=') < 0) ||
+				isQualified(rest) && (e.place == atEnd || first) {
 				if prev != nil && isRenamed(prev, w) {
 					return None
 				}
@@ -271,6 +278,10 @@ func kindOfEnding(w, rest []byte) Kind {
 		if char.HasFoldSuffix(w, "apikey") || char.HasFoldSuffix(w, "accesskey") ||
 			char.HasFoldSuffix(w, "secretkey") || char.HasFoldSuffix(w, "privatekey") {
 			return Secret
+		}
+		if n := len(w) - len("key"); char.HasFoldSuffix(w, "key") && !hasDigit(w) && isQualified(rest) &&
+			!isRenamed(w[:n], w[n:]) {
+			return Key
 		}
 	case 's':
 		if char.HasFoldSuffix(w, "passwords") {

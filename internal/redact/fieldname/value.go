@@ -2,6 +2,7 @@ package fieldname
 
 import (
 	"bytes"
+	"math/bits"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 )
@@ -17,8 +18,14 @@ func CanHold(k Kind, v []byte) bool {
 	switch {
 	case len(v) == 0 || k == None:
 		return false
+	case k.IsSecret() && (IsPublicKey(v) || isFile(v) || isObjectID(v) || isAction(v) || isSentence(v) ||
+		isComposed(v)):
+		return false
 	case len(v) > maxJudged:
-		return k != Person
+		if k == Key {
+			return IsRandom(v[:maxJudged])
+		}
+		return k != Person && (k == Line || k == Cookie || bytes.Count(v[:maxJudged], []byte(" ")) < maxJudged/10)
 	case k == Number:
 		return true
 	case IsReference(v) || IsFiller(v) || k.IsSecret() && isForeignWord(v):
@@ -31,13 +38,30 @@ func CanHold(k Kind, v []byte) bool {
 	case k == PII:
 		return hasDigit(v) || OfName(v) == None
 	case k == Key:
-		return IsRandom(v)
+		return IsRandom(v) || isComplex(v)
 	case k == Likely:
 		return IsTelling(v)
 	case k == Line:
 		return !isLocation(v)
 	}
 	return !isLocation(v) && !IsProse(v) && !isOwnWord(v)
+}
+
+// publicHeads begin public keys: of SSH, and a SubjectPublicKeyInfo in base64.
+var publicHeads = [...]string{"ssh-rsa ", "ssh-dss ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-",
+	"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "MFwwDQYJKoZIhvcNAQEBBQAD", "MIGfMA0GCSqGSIb3DQEBAQUAA4",
+	"MIIBIjANBgkqhkiG9w0BAQEFAAOC",
+	"MIICIjANBgkqhkiG9w0BAQEFAAOC", "MIIBojANBgkqhkiG9w0BAQEFAAOC", "MFkwEwYHKoZIzj0CAQ", "MHYwEAYHKoZIzj0CAQ",
+	"MCowBQYDK2VwAyEA", "MCowBQYDK2VuAyEA", "-----BEGIN PUBLIC", "-----BEGIN CERT", "-----BEGIN RSA PUBLIC"}
+
+// IsPublicKey reports whether v begins as a public key or a certificate does.
+func IsPublicKey(v []byte) bool {
+	for _, h := range publicHeads {
+		if len(v) > len(h) && string(v[:len(h)]) == h {
+			return true
+		}
+	}
+	return false
 }
 
 // fillers are values that tell nothing: truth values, absences, what a type or a rule is
@@ -56,6 +80,10 @@ var fillers = [...]string{
 	"example", "sample", "demo", "fake", "pass", "passw", "passwd", "password", "secret", "asdf", "qwerty",
 	"guest", "root", "admin", "postgres", "mysql", "username", "user", "123456", "1234567",
 	"12345678", "123456789", "abc123", "admin123", "password123", "changeme123",
+	"ask", "prompt", "any", "something", "anything", "whatever", "nothing", "ignored", "deny", "allow", "wrong",
+	"reset", "md5", "scram-sha-256", "sha256_password", "mysql_native_password", "caching_sha2_password", "bcrypt",
+	"scrypt", "argon2",
+	"argon2id", "argon2i", "pbkdf2", "plain", "plaintext", "cleartext", "crypt", "sha1", "sha256", "sha512", "function",
 }
 
 var fillerGate = fillerGates()
@@ -75,7 +103,7 @@ var fillerHeads = [...]string{"your-", "your_", "your ", "<your", "replace-", "r
 
 // IsFiller reports whether v is one of fillers, or begins as such a rule or request does.
 func IsFiller(v []byte) bool {
-	if isIn(v, &fillerGate, fillers[:]) || isExample(v) {
+	if isIn(v, &fillerGate, fillers[:]) || isExample(v) || isInvented(v) {
 		return true
 	}
 	for _, h := range ruleHeads {
@@ -164,15 +192,16 @@ func IsReference(v []byte) bool {
 		}
 	case '%':
 		if isVerb(v) || last == '%' && len(v) > 2 && isPath(v[1:len(v)-1], "_") || len(v) > 2 && (v[1] == '(' ||
-			v[1] == '{') {
+			v[1] == '{') && isInterpolated(v[2:]) {
 			return true
 		}
 	case '{', '<', '(', '[':
-		if len(v) > 1 && (c == '{' && v[1] == '{' || isBracketed(v)) {
+		if len(v) > 1 && (c == '{' && v[1] == '{' && isInterpolated(v[2:]) || isBracketed(v)) {
 			return true
 		}
 	case '#', '@', ':':
-		if len(v) > 1 && (v[1] == '{' || c != '#' && isPath(v[1:], "_") && IsNameOfSecret(v[1:])) {
+		if len(v) > 1 && (v[1] == '{' && isInterpolated(v[2:]) || c != '#' && isPath(v[1:], "_") &&
+			IsNameOfSecret(v[1:])) {
 			return true
 		}
 	default:
@@ -243,13 +272,14 @@ func isMute(v []byte) bool {
 var holes = [...][2]string{{"${", "}"}, {"{{", "}}"}, {"#{", "}"}, {"<%", "%>"}, {"$(", ")"}, {"\\(", ")"}, {"{", "}"}}
 
 // hasHoles reports whether v is made of interpolations and of what tells nothing without
-// them: "Bearer ${token}", "{user}:{password}", "%s:%s".
+// them: "Bearer ${token}", "{user}:{password}", "%s:%s". Signs of a password around them are
+// of one.
 func hasHoles(v []byte) bool {
 	if bytes.IndexByte(v, '{') < 0 && bytes.IndexByte(v, '%') < 0 && bytes.IndexByte(v, '(') < 0 &&
 		bytes.IndexByte(v, '$') < 0 {
 		return false
 	}
-	found := false
+	found, odd := false, 0
 	for i := 0; i < len(v); {
 		n := holeLen(v[i:])
 		if n > 0 {
@@ -260,9 +290,12 @@ func hasHoles(v []byte) bool {
 		if char.Class[v[i]]&char.Digit != 0 {
 			return false
 		}
+		if char.IndexByte("!#$%^*~{}", v[i]) >= 0 {
+			odd++
+		}
 		i++
 	}
-	return found
+	return found && odd < 2 && (odd == 0 || isBalanced(v))
 }
 
 // holeLen returns the length of the interpolation that v begins with, or 0.
@@ -285,8 +318,12 @@ func holeLen(v []byte) int {
 			continue
 		}
 		n := bytes.Index(v, []byte(h[1]))
-		if n > 0 && (h[0] != "{" || isPath(v[1:n], "_.!:'\"[]()") || n == 1 || hasDigit(v[1:n]) && n == 2) {
+		if n > 0 && (h[0] != "{" && isInterpolated(v[len(h[0]):n]) || h[0] == "{" && (isPath(v[1:n],
+			"_.!:'\"[]()") || n == 1 || hasDigit(v[1:n]) && n == 2)) {
 			return n + len(h[1])
+		}
+		if n < 0 && len(h[0]) > 1 && h[0][0] != '<' && len(v) > len(h[0]) && isInterpolated(v[len(h[0]):]) {
+			return len(v) // a string in it has ended the value
 		}
 	}
 	return 0
@@ -321,13 +358,7 @@ func isVariable(v []byte) bool {
 		return false
 	}
 	if v[0] == '{' {
-		inner := bytes.TrimLeft(v, "{$ ")
-		for _, c := range inner {
-			if char.Class[c]&(char.Ident|char.Blank) == 0 && char.IndexByte("}:?[]", c) < 0 {
-				return false
-			}
-		}
-		return true
+		return isBraced(bytes.TrimLeft(v, "{$ "))
 	}
 	if v[0] == '(' {
 		return true
@@ -338,6 +369,9 @@ func isVariable(v []byte) bool {
 	n := identLen(v)
 	if n == 0 || char.Class[v[0]]&char.Digit != 0 {
 		return false
+	}
+	if isCamel(v[:n]) && n == len(v) {
+		return true
 	}
 	if n < len(v) {
 		return char.IndexByte(".[-", v[n]) >= 0 && (v[n] != '-' || n+1 < len(v) && v[n+1] == '>') && !hasDigit(v)
@@ -351,6 +385,80 @@ func isVariable(v []byte) bool {
 		}
 	}
 	return len(v) > 1
+}
+
+// isBraced reports whether v, what follows "${", is a name and then the end of the brace or an
+// operator of a shell. Other text is literal: a password may have such signs.
+func isBraced(v []byte) bool {
+	n := identLen(bytes.TrimLeft(v, "!#"))
+	n += len(v) - len(bytes.TrimLeft(v, "!#"))
+	if n == len(v) {
+		return true
+	}
+	return n > 0 && (char.IndexByte("}:-.[?(/%^,", v[n]) >= 0 || v[n] == ' ')
+}
+
+// isInterpolated reports whether v, what is between the brackets of an interpolation, is an
+// expression: it begins with a name, a string or a bracket, and has letters.
+func isInterpolated(v []byte) bool {
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 {
+		return true
+	}
+	if len(v) > 1 && char.IndexByte("=-.#/&^@$(*>%!:", v[0]) >= 0 {
+		v = bytes.TrimLeft(v[1:], "-= $(.")
+	}
+	if len(v) == 0 {
+		return false
+	}
+	if char.DigitsFrom(v, 0, 3) == len(v) {
+		return true
+	}
+	if char.IsQuote(v[0]) {
+		return bytes.IndexByte(v[1:], v[0]) > 0
+	}
+	n := identLen(v)
+	if n == 0 || char.Class[v[0]]&char.Digit != 0 {
+		return false
+	}
+	return n == len(v) || char.IndexByte(".[(:|? -,+%/^&=", v[n]) >= 0 && isBalanced(v[n:])
+}
+
+// isBalanced reports whether the brackets in v close each other as far as they are closed.
+func isBalanced(v []byte) bool {
+	var open [8]byte
+	deep := 0
+	for _, c := range v {
+		switch c {
+		case '(', '[', '{':
+			if deep < len(open) {
+				open[deep] = closingBracket(c)
+			}
+			deep++
+		case ')', ']', '}':
+			if deep--; deep < 0 || deep < len(open) && open[deep] != c {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isCamel reports whether v is a name of letters in several words: jarUrl.
+func isCamel(v []byte) bool {
+	humps := 0
+	for i, c := range v {
+		if char.Class[c]&char.Letter == 0 {
+			return false
+		}
+		if char.Class[c]&char.Upper != 0 {
+			if i == 0 || char.Class[v[i-1]]&char.Upper != 0 {
+				return false
+			}
+			humps++
+		}
+	}
+	return humps > 0 && len(v) > 4*humps && !IsIrregular(v)
 }
 
 // IsNameOfSecret reports whether v is a name made of letters with a word in it that
@@ -464,6 +572,9 @@ func isLocation(v []byte) bool {
 	default:
 		return bytes.Count(v, []byte("/")) > 1 && isPath(v, "/-_.") && !hasDigit(v) && bytes.Equal(v, bytes.ToLower(v))
 	}
+	if isRoute(v) {
+		return true
+	}
 	have, signs := uint16(0), 0
 	for _, c := range v {
 		switch {
@@ -475,6 +586,27 @@ func isLocation(v []byte) bool {
 		have |= char.Class[c]
 	}
 	return signs > 1 && have&(char.Upper|char.Digit) != char.Upper|char.Digit || signs*6 > len(v)
+}
+
+// isRoute reports whether v is a path of parts without signs, of which two are words or all are of small letters.
+func isRoute(v []byte) bool {
+	words, parts := 0, 0
+	lower := true
+	for _, part := range bytes.Split(v[1:], []byte("/")) {
+		if !isPath(part, "_-.") && (len(part) == 0 || char.Class[part[0]]&char.Digit == 0) {
+			return false
+		}
+		parts++
+		letters := true
+		for _, c := range part {
+			letters = letters && (char.Class[c]&char.Letter != 0 || c == '_' || c == '-' || c == '.')
+			lower = lower && char.Class[c]&(char.Upper|char.Digit) == 0
+		}
+		if letters && len(part) > 3 && !IsIrregular(part) {
+			words++
+		}
+	}
+	return v[0] == '/' && (lower || parts > 2 && words > 1)
 }
 
 // isPerson reports whether v may be the name of a person.
@@ -521,14 +653,14 @@ func IsTelling(v []byte) bool {
 	}
 	letters, digits, signs := 0, 0, 0
 	for _, c := range v {
-		switch bits := char.Class[c]; {
-		case bits&char.Letter != 0:
+		switch class := char.Class[c]; {
+		case class&char.Letter != 0:
 			letters++
-		case bits&char.Digit != 0:
+		case class&char.Digit != 0:
 			digits++
 		case char.IndexByte("!@#$%^&*?+=~", c) >= 0:
 			signs++
-		case bits&char.Space != 0:
+		case class&char.Space != 0:
 			return false
 		}
 	}
@@ -567,13 +699,13 @@ func IsRandom(v []byte) bool {
 	}
 	have, turns, hex := uint16(0), 0, true
 	for i, c := range v {
-		bits := char.Class[c]
-		if bits&(char.Alnum) == 0 && char.IndexByte("_-+/=~.", c) < 0 {
+		class := char.Class[c]
+		if class&(char.Alnum) == 0 && char.IndexByte("_-+/=~.", c) < 0 {
 			return false
 		}
-		have |= bits
-		hex = hex && bits&char.Hex != 0
-		if i > 0 && (bits^char.Class[v[i-1]])&char.Digit != 0 && bits&char.Class[v[i-1]]&char.Word == char.Word {
+		have |= class
+		hex = hex && class&char.Hex != 0
+		if i > 0 && (class^char.Class[v[i-1]])&char.Digit != 0 && class&char.Class[v[i-1]]&char.Word == char.Word {
 			turns++
 		}
 	}
@@ -581,11 +713,28 @@ func IsRandom(v []byte) bool {
 	case have&char.Digit == 0 || have&char.Letter == 0 || isUUID(v):
 		return false
 	case hex:
-		return len(v) >= 32
+		return len(v) >= 32 || turns > 3
+	case len(v) >= 22 && len(v)%4 == 0 && v[len(v)-1] == '=' && have&char.Letter == char.Letter:
+		return turns > 0
 	case have&char.Letter == char.Letter:
 		return turns > 2
 	}
 	return turns > 4 && len(v) >= 20
+}
+
+// isComplex reports whether v has letters in both cases, digits, and three kinds of signs that no name or path has.
+func isComplex(v []byte) bool {
+	have, kinds := uint16(0), uint32(0)
+	for _, c := range v {
+		have |= char.Class[c]
+		if n := char.IndexByte("!#%^*~@&+=?|<>;", c); n >= 0 {
+			kinds |= 1 << n
+		}
+		if char.Class[c]&char.Space != 0 || char.IndexByte("(){}[],'\"`$", c) >= 0 {
+			return false
+		}
+	}
+	return len(v) >= 16 && have&char.Letter == char.Letter && have&char.Digit != 0 && bits.OnesCount32(kinds) > 1
 }
 
 func isUUID(v []byte) bool {

@@ -46,7 +46,9 @@ var words = [...]word{
 	{"mnemonic", atEnd, Line}, {"seedphrase", atEnd, Line},
 	{"authorization", atEnd, Line}, {"cookie", atEnd, Cookie}, {"cookies", atEnd, Cookie},
 	{"token", atEnd, Secret}, {"bearer", atEnd, Secret}, {"connectionstring", atEnd, Secret},
-	{"auth", alone, Likely}, {"auth", atEnd, Key}, {"psk", atEnd, Likely}, {"pass", alone, Weak}, {"pass", atEnd, Password},
+	{"seed", atEnd, Key}, {"tokens", atEnd, Key}, {"verifier", atEnd, Key}, {"ticket", atEnd, Key},
+	{"key", alone, Key}, {"oauth", anywhere, Likely}, {"oauth2", anywhere, Likely}, {"auth", anywhere, Likely},
+	{"psk", atEnd, Likely}, {"pass", alone, Weak}, {"pass", atEnd, Password},
 	{"ssn", anywhere, Number}, {"phone", atEnd, Number}, {"telephone", atEnd, Number}, {"mobile", atEnd, Number},
 	{"fax", atEnd, Number}, {"iban", atEnd, Number}, {"msisdn", atEnd, Number}, {"itin", atEnd, Number},
 	{"phonenumber", anywhere, Number}, {"mobilenumber", anywhere, Number}, {"socialsecuritynumber", anywhere, Number},
@@ -84,6 +86,7 @@ var about = [...]string{
 	"grant", "callback", "listener", "exception",
 	"engine", "backend", "driver", "module", "plugin", "package", "namespace", "group", "role", "username",
 	"email", "policies", "converter",
+	"matching", "match", "advice", "sid", "empty", "encryption", "extension", "reset", "help",
 	"visible", "visibility", "hidden", "complexity", "requirements", "reuse", "history", "resolver", "parser",
 	"reader", "writer", "jar", "domains", "seats", "oid", "charset", "broker", "encoding", "bytes", "in",
 }
@@ -119,6 +122,12 @@ var notBefore = [...]struct {
 	}},
 }
 
+// headWords begin names of what people read or of what is true: LABEL_PASSWORD, has_password.
+var headWords = [...]string{
+	"label", "lbl", "title", "msg", "show", "hide", "mandatory", "invalid", "missing", "is", "has", "no",
+	"nopasswd", "err",
+}
+
 // qualifiers are last words that say for what a secret is, not what it is.
 var qualifiers = [...]string{
 	"prod", "production", "dev", "development", "staging", "stage", "test", "testing", "live", "sandbox", "local",
@@ -139,7 +148,7 @@ var pairs = [...]pair{
 	{"key", keyWords[:], Secret},
 	{"keys", keyWords[:], Secret},
 	{"code", []string{"security", "recovery", "verification", "backup", "authorization"}, Secret},
-	{"string", []string{"connection"}, Secret},
+	{"string", []string{"connection"}, Secret}, {"verifier", []string{"oauth", "code", "pkce"}, Secret},
 	{"phrase", []string{"seed", "recovery", "mnemonic", "backup"}, Line},
 	{"words", []string{"seed", "recovery"}, Line},
 	{"passe", []string{"de", "palavra"}, Password},
@@ -158,5 +167,5 @@ var pairs = [...]pair{
 var keyWords = [...]string{
 	"api", "access", "secret", "private", "signing", "encryption", "master", "account", "shared", "ssh",
 	"license", "auth", "session",
-	"subscription", "hmac", "consumer", "deploy", "client",
+	"subscription", "hmac", "consumer", "deploy", "client", "oauth", "cipher", "priv", "service", "db", "database",
 }

@@ -24,6 +24,9 @@ func (w *walker) openFrame(c byte, i int) frame {
 	t := w.top()
 	f := frame{object: c == '{', name: c == '{', inherited: w.kind(), plain: t.plain || t.plainMember,
 		form: namedForm{at: i}}
+	if f.object && f.inherited == fieldname.Key {
+		f.inherited = fieldname.None // a key's own members say what they are
+	}
 	if f.object && f.inherited != fieldname.None && t.own != fieldname.None && isSchema(w.in[i+1:]) {
 		f.inherited = fieldname.None
 	}

@@ -73,7 +73,21 @@ func (l *Line) IsSetting(name, v int, sep byte) bool {
 			return false
 		}
 	}
-	head := l.Head
+	head := trimHeads(l.Head)
+	if len(l.Tail) > 0 && bytes.IndexByte([]byte(",);({"), l.Tail[0]) >= 0 {
+		return false
+	}
+	switch {
+	case len(head) == 0:
+		return capitals || l.indent == 0
+	case capitals:
+		return isSettings(head)
+	}
+	return false
+}
+
+// trimHeads returns head without what may be before a name on a line of settings.
+func trimHeads(head []byte) []byte {
 	for n := 0; n < 4; n++ {
 		before := len(head)
 		for _, h := range settingHeads {
@@ -85,16 +99,27 @@ func (l *Line) IsSetting(name, v int, sep byte) bool {
 			break
 		}
 	}
-	if len(l.Tail) > 0 && bytes.IndexByte([]byte(",);({"), l.Tail[0]) >= 0 {
+	return head
+}
+
+// BeginsWithName reports whether nothing but what settings have there is before the name: export, a dash
+// of a list, the names above one that has dots.
+func (l *Line) BeginsWithName() bool {
+	if !l.Begun {
 		return false
 	}
-	switch {
-	case len(head) == 0:
-		return capitals || l.indent == 0
-	case capitals:
-		return isSettings(head)
+	for _, c := range trimHeads(l.Head) {
+		if char.Class[c]&char.Ident == 0 && c != '.' {
+			return false
+		}
 	}
-	return false
+	return true
+}
+
+// HasSettingNext reports whether a line next to it is one of settings, and none is code.
+func (l *Line) HasSettingNext() bool {
+	before, after := l.readNeighbours()
+	return !isCodeLine(before) && !isCodeLine(after) && (isSettingLine(before) || isSettingLine(after))
 }
 
 // isSettings reports whether head is made of NAME=value, each with a blank after it, as

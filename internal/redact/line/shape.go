@@ -5,6 +5,7 @@ package line
 
 import (
 	"bytes"
+	"math/bits"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 )
@@ -38,6 +39,9 @@ func ShapeOf(v, tail []byte) Shape {
 	i := 0
 	for i < len(v) && char.IndexByte("&*!@-+~(:.[{^?\\", v[i]) >= 0 {
 		i++
+	}
+	if isLiteral(v) {
+		return Other
 	}
 	if i > 0 && (char.IndexByte("([{", c) >= 0 || i == len(v)) {
 		return Call
@@ -87,6 +91,72 @@ func ShapeOf(v, tail []byte) Shape {
 	return Word
 }
 
+// isLiteral reports whether v has signs that no expression has together: four kinds of them, or
+// a bracket that one of another kind closes.
+func isLiteral(v []byte) bool {
+	const signs = "!#$%^~{}[]?;*@+=&|<>"
+	if bytes.ContainsAny(v, "\"'`") {
+		return false
+	}
+	kinds, odd, crossed := uint32(0), false, false
+	var open [8]byte
+	deep := 0
+	for _, c := range v {
+		switch c {
+		case '(', '[', '{':
+			open[deep&7] = c
+			deep++
+		case ')', ']', '}':
+			if deep--; deep >= 0 {
+				crossed = crossed || c != ClosingBracket(open[deep&7])
+			}
+			deep = max(deep, 0)
+		}
+		if n := char.IndexByte(signs, c); n >= 0 {
+			kinds |= 1 << n
+		}
+		odd = odd || char.IndexByte("#%^~", c) >= 0
+	}
+	return crossed || odd && bits.OnesCount32(kinds) > 3 && !bytes.ContainsAny(v, "(),")
+}
+
+// fragments are in code and in expressions of other tools, not in words of settings.
+var fragments = [...]string{"===", "!==", "})", "){", ").*", "&&!", "||!", ":!0", ":!1"}
+
+// IsFragment reports whether a value without quotes is a part of code: a lambda, a negative number, a name before a
+// colon, a type with a flag (flags.2?true).
+func IsFragment(v, tail []byte) bool {
+	last := v[len(v)-1]
+	switch {
+	case bytes.HasPrefix(v, []byte("->")), v[0] == '-' && len(v) > 1 && len(v) < 12 &&
+		len(bytes.TrimLeft(v[1:], "0123456789abcdefx.")) == 0:
+		return true
+	case last == ':' || len(tail) > 0 && tail[0] == ':':
+		return !HasDigit(v)
+	case bytes.HasPrefix(v, []byte(`\`)) || bytes.HasPrefix(v, []byte("###")):
+		return true
+	}
+	if len(v) > 4 && v[1] == '.' && v[3] == ':' && char.Class[v[0]]&char.Class[v[2]]&char.Digit != 0 {
+		return true // urn:ietf:wg:oauth:2.0:oob
+	}
+	for _, t := range fragments {
+		if bytes.Contains(v, []byte(t)) {
+			return true
+		}
+	}
+	flag := bytes.IndexByte(v, '?')
+	return flag > 2 && flag+1 < len(v) && char.Class[v[flag-1]]&char.Digit != 0 && v[flag-2] == '.' &&
+		char.Class[v[flag+1]]&char.Letter != 0
+}
+
+// ClosingBracket returns the bracket that closes one.
+func ClosingBracket(c byte) byte {
+	if c == '(' {
+		return ')'
+	}
+	return c + 2
+}
+
 // jointLen returns the length of what joins two names in code: ".", "->", "::", "?.", "!.".
 func jointLen(s []byte) int {
 	switch {
@@ -105,10 +175,7 @@ func endShape(v []byte, e, digits int, tail []byte) Shape {
 	rest := v[e+1:]
 	switch v[e] {
 	case '(', '[', '{':
-		closer := byte(')')
-		if v[e] != '(' {
-			closer = v[e] + 2
-		}
+		closer := ClosingBracket(v[e])
 		if digits*6 <= e || bytes.IndexByte(rest, closer) >= 0 || bytes.IndexByte(tail, closer) >= 0 || len(rest) == 0 {
 			return Call
 		}
