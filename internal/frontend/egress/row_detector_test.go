@@ -198,12 +198,13 @@ func TestFailingDetectorRefuses(t *testing.T) {
 // searched is refused.
 func TestDetectorSearchesAnswers(t *testing.T) {
 	w, _ := newDetectorRow(t, "good", domain.Domain{})
+	words := strings.Repeat(" words", 1<<18)
 	for _, c := range []struct {
 		kind, text, want string
 		status           int
 	}{
 		{"application/json", `{"to":"` + ownName + `"}`, `{"to":"[pii]"}`, 200},
-		{"text/plain", "of " + ownName + strings.Repeat(" words", 1<<18), "of [pii]" + strings.Repeat(" words", 1<<18), 200},
+		{"text/plain", "of " + ownName + words, "of [pii]" + words, 200},
 		{"text/plain", strings.Repeat("words ", detector.MaxText/6+1), "", 413},
 		{"text/event-stream", "data: of " + ownName + "\n\n", "data: of " + ownName + "\n\n", 200},
 	} {

@@ -95,7 +95,7 @@ func (x *Scanner) waits(i, had int) bool {
 	switch ahead := len(x.S) - i; {
 	case ahead < MaxAhead:
 		return true
-	case len(x.spans) == had || ahead > MaxAhead+span.MaxLen+MaxBehind:
+	case len(x.spans) == had || ahead > MaxAhead+span.MaxLen+MaxBefore:
 		return false
 	}
 	for _, sp := range x.spans[had:] {

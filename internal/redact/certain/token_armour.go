@@ -23,7 +23,7 @@ func (x *Scanner) putty(i int) int {
 		for e < len(x.S) && x.S[e] == '=' {
 			e++
 		}
-		if e == line || e-v > span.MaxLen-maxTail && line > v+MaxBehind {
+		if e == line || e-v > span.MaxLen-maxTail && line > v+MaxBefore {
 			break
 		}
 		end = e

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxWindow is how much of what was sent a lane keeps to look back on.
-	maxWindow = 2 * certain.MaxBehind
+	maxWindow = 2 * certain.MaxBefore
 	// minRetry is by how much a text without white space grows before it is
 	// looked at again.
 	minRetry = 512
@@ -149,7 +149,7 @@ func (l *lane) find(final bool) {
 // is found later can reach, in offsets of the stream.
 func (l *lane) sure() (to, back int) {
 	n := min(l.at, l.lit) + l.base
-	return span.Origin(l.edits, n, false), span.Origin(l.edits, n-certain.MaxBehind, false)
+	return span.Origin(l.edits, n, false), span.Origin(l.edits, n-certain.MaxBefore, false)
 }
 
 // reachNext is how far before a place the triggers stand that mostly read over

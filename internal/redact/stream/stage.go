@@ -267,7 +267,7 @@ func (t *stage) mask(sp span.Span) {
 	}
 	n := len(t.piece)
 	if t.e.Replacement == nil {
-		text = engine.Told(text)
+		text = engine.SelectMaskText(text)
 	}
 	t.piece = t.e.AppendMask(t.piece, sp.Rule, text)
 	n = len(t.piece) - n

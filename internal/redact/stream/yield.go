@@ -89,7 +89,7 @@ func (t *stage) yield() []byte {
 	return t.next.yield()
 }
 
-// plain says whether what is held is ordinary words, none of which a detector,
+// plain reports whether what is held is ordinary words, none of which a search,
 // a literal or what was found so far reaches into.
 func (t *stage) plain() bool {
 	l := &t.raw
@@ -109,7 +109,7 @@ func (t *stage) plain() bool {
 	for end > from && !char.Letterish(l.s[end-1]) {
 		end-- // the point at the end of a sentence waits for what follows it
 	}
-	return !l.reaches(end) && t.e.Pass(l.s[max(0, l.at-certain.MaxBehind):], false) == nil
+	return !l.reaches(end) && t.e.Pass(l.s[max(0, l.at-certain.MaxBefore):], false) == nil
 }
 
 // reaches says whether a trigger that has not been judged, before end, waits for
