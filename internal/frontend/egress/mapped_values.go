@@ -101,9 +101,8 @@ func (x *exchange) cleanBodyBy(e *redact.Engine, r cleaner.Rules) *holdfast.Erro
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
+	if x.masked = append(x.masked, found...); len(found) > 0 {
 		x.body.raw, x.body.size, x.body.sum = raw, int64(len(raw)), sha256.Sum256(raw)
-		x.masked = append(x.masked, found...)
 	}
 	return nil
 }

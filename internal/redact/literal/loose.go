@@ -154,7 +154,7 @@ func (l *loose) at(s []byte, i int, final bool) int {
 	if !l.sieve.has(key) {
 		return 0
 	}
-	end := follow(s, i, l.forms[key], final)
+	end := followForms(s, i, l.forms[key], final)
 	if end > i && mask.IsWithin(s, i, end) {
 		return 0
 	}
@@ -200,9 +200,9 @@ func (l *loose) key(s []byte, i int, final bool) (key uint32, status int) {
 	}
 }
 
-// follow returns where the longest of forms, which are sorted, ends if it begins at i; i where none stands there, -1
-// where only more text can tell. All of them are followed at once: many values may begin alike.
-func follow(s []byte, i int, forms [][]byte, final bool) (end int) {
+// followForms returns the end of the longest of some sorted forms that begins at i: i for none, -1
+// if only more text can tell. It follows all of them together, because many values may begin alike.
+func followForms(s []byte, i int, forms [][]byte, final bool) (end int) {
 	end = i
 	p, between := i, 0
 	for k := 0; len(forms) > 0; {
@@ -228,7 +228,7 @@ func follow(s []byte, i int, forms [][]byte, final bool) (end int) {
 		}
 		between = 0
 		for _, c := range u.b[:u.n] {
-			forms = narrow(forms, k, c)
+			forms = narrowForms(forms, k, c)
 			k++
 		}
 		if len(forms) > 0 && len(forms[0]) == k { // the shortest comes first
@@ -238,8 +238,8 @@ func follow(s []byte, i int, forms [][]byte, final bool) (end int) {
 	return end
 }
 
-// narrow returns those of sorted forms that have c at k. All of them are the same before k.
-func narrow(forms [][]byte, k int, c byte) [][]byte {
+// narrowForms returns those of sorted forms that have c at k. All of them are the same before k.
+func narrowForms(forms [][]byte, k int, c byte) [][]byte {
 	if n := len(forms); n == 0 || len(forms[0]) > k && forms[0][k] == c && forms[n-1][k] == c {
 		return forms
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 )
 
-// TestFormsThatBeginAlikeAreFollowedAtOnce: of values with a common beginning the longest that stands in a text is
+// TestLongestOfFormsThatBeginAlikeIsFound: of values with a common beginning the longest one in a text is
 // found, also where signs break it, and one that may still come holds the text.
-func TestFormsThatBeginAlikeAreFollowedAtOnce(t *testing.T) {
+func TestLongestOfFormsThatBeginAlikeIsFound(t *testing.T) {
 	var forms [][]byte
 	for _, f := range []string{"abcdefgh", "abcdefgh1234", "abcdefgh12345678", "abcdefgi", "abcdöfgh", "abcdö"} {
 		forms = append(forms, []byte(f))
@@ -26,7 +26,7 @@ func TestFormsThatBeginAlikeAreFollowedAtOnce(t *testing.T) {
 		{"abcdefgh12345678", false, 16}, {"abcdefgi", false, 8}, {"abcdefgj", false, 0}, {"abcdöx", false, 6},
 		{`abcd\u00f6fgh`, true, 13}, {`abcd\u00f7fgh`, true, 0}, {"abcdef\n\t> gh.", true, 12}, {"abcd", true, 0},
 	} {
-		if end := follow([]byte(c.text), 0, forms, c.final); end != c.end {
+		if end := followForms([]byte(c.text), 0, forms, c.final); end != c.end {
 			t.Errorf("%q, final %t: %d, want %d", c.text, c.final, end, c.end)
 		}
 	}
@@ -41,7 +41,7 @@ func TestFormsThatBeginAlikeTakeFewSteps(t *testing.T) {
 		}
 		return func() {
 			for _, f := range forms {
-				if follow(f, 0, forms, true) != len(f) {
+				if followForms(f, 0, forms, true) != len(f) {
 					t.Fatal("not found")
 				}
 			}
