@@ -167,6 +167,10 @@ func (n *nest) decoded(d []byte, level int) (r rule.Rule, read bool, err error) 
 	if n.peeks && !encoded.IsReadable(d) && encoded.FindWide(d).Size == 0 {
 		return rule.None, false, nil
 	}
+	if n.e.Replacement != nil && level < maxLevels && sealedName(d) != "" { // read as text: it need not change
+		found, err := n.spans(d, level+1)
+		return encoded.Strongest(found, false), true, err
+	}
 	isPlain := packing(d) == packNone && sealedName(d) == "" && encoded.FindWide(d).Size == 0
 	if isPlain && (!encoded.IsReadable(d) || mediaName(d) != "") {
 		return rule.None, false, nil
