@@ -127,8 +127,7 @@ func (x *exchange) unmetered(path string) *holdfast.Error {
 	return nil
 }
 
-// toModelError returns an error of the dialects as one of K1, or of K3 if the request has
-// no bound.
+// toModelError returns an error of the dialects as one of K1, or of K3 if the request has no bound.
 func toModelError(err error) *holdfast.Error {
 	e, ok := errors.AsType[*holdfast.Error](err)
 	if !ok {
@@ -142,8 +141,7 @@ func toModelError(err error) *holdfast.Error {
 	return &own
 }
 
-// tokens is the most that the exchange takes of llm_tokens, or not ok where no model
-// is asked.
+// tokens returns the most that the exchange takes of llm_tokens; ok is false without a request to a model.
 func (m *model) tokens(bytes int64) (int64, bool) {
 	switch {
 	case m == nil:

@@ -3,7 +3,7 @@ package mask
 import "strings"
 
 // IsIn reports whether a text may contain a mask, of any style. A text that looks like a
-// mask is treated as one, whoever wrote it.
+// mask is treated as one, also one that an agent wrote.
 func IsIn(text string) bool {
 	if strings.Contains(text, Card) {
 		return true
