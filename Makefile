@@ -149,6 +149,8 @@ internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, 
 internal/redact/format                reads bytes one by one; the tests of what is shared are those of internal/redact in RACE_PART
 internal/redact/mapping               one lock for each session; the proxy shares them, of which RACE_PART has tests
 internal/feature/modelvalue           one lock around what is kept of each session; the tests of the proxy that run with the detector use it
+internal/redact/phone                 compiles its forms once
+internal/redact/token                 reads its names of providers once
 internal/redact/memory                one lock, and pages that are never handed out twice
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process

@@ -14,7 +14,7 @@ import (
 // beforeMain lists the packages that may allocate more than their bound before main
 // begins, and why: every start of most commands pays for it.
 var beforeMain = map[string]string{
-	"github.com/holdfast-dev/holdfast/internal/redact/certain": "the byte tables that every text is read by",
+	"github.com/holdfast-dev/holdfast/internal/redact/token": "the tables of prefixes that every text is read by",
 }
 
 // maxBeforeMain bounds the allocations of other packages, maxOwnBeforeMain of ours:

@@ -196,7 +196,7 @@ func (m *maker) told(word string) string {
 // labelled is the whole set, by kind.
 func labelled() map[string][]example {
 	set := map[string][]example{}
-	for kind, do := range kinds() {
+	for kind, do := range listGroups() {
 		m := newMaker(kind)
 		do(m)
 		set[kind] = m.fill()
@@ -204,8 +204,8 @@ func labelled() map[string][]example {
 	return set
 }
 
-// kinds are all kinds of the deterministic tier, each with what makes it.
-func kinds() map[string]func(*maker) {
+// listGroups returns the groups of forms of the synthetic set, each with the method that makes its texts.
+func listGroups() map[string]func(*maker) {
 	return map[string]func(*maker){
 		"aws": (*maker).aws, "azure": (*maker).azure, "github": (*maker).github, "gitlab": (*maker).gitlab, "slack": (*maker).slack,
 		"stripe": (*maker).stripe, "model key": (*maker).modelKey, "google": (*maker).google, "package registry": (*maker).registry,

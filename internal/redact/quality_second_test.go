@@ -57,7 +57,7 @@ var secondMentions = []string{
 func secondSet() map[string][]example {
 	set := map[string][]example{}
 	second := newMaker("second carriers")
-	for kind, do := range kinds() {
+	for kind, do := range listGroups() {
 		m := newMaker("second " + kind)
 		do(m)
 		for _, e := range m.list {

@@ -1,8 +1,6 @@
 package egress
 
 import (
-	"bytes"
-
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
@@ -41,22 +39,6 @@ func (a *answer) asSent() error {
 
 // isUnasked has the meter read an event, and reports whether it is the usage that the client did not ask for.
 func (m *model) isUnasked(event []byte) bool {
-	data, has := dataOf(event, m.meter)
+	data, has := frames.ReadData(event, func(field string) { m.meter.Field(field) })
 	return has && m.meter.Event(data) == dialect.Unasked
-}
-
-// dataOf is the data of an event; the meter is told its other fields.
-func dataOf(block []byte, meter *dialect.Meter) (data []byte, has bool) {
-	for line := range bytes.FieldsFuncSeq(block, func(r rune) bool { return r == '\r' || r == '\n' }) {
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		if string(name) != "data" {
-			meter.Field(string(name))
-			continue
-		}
-		if has {
-			data = append(data, '\n')
-		}
-		data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
-	}
-	return data, has
 }

@@ -55,7 +55,7 @@ func (x *exchange) readModel() *holdfast.Error {
 	}
 	req, err := dialect.Parse(format, x.body.raw)
 	if err != nil {
-		return asLetter(err)
+		return toModelError(err)
 	}
 	limits := limitsOf(d, req, x.r.Header)
 	if mapped != nil {
@@ -63,7 +63,7 @@ func (x *exchange) readModel() *holdfast.Error {
 	}
 	bound, err := req.Bound(limits)
 	if err != nil {
-		return asLetter(err)
+		return toModelError(err)
 	}
 	x.model = &model{req: req, bound: bound, mapped: mapped}
 	raw, did := req.Amend(x.body.raw, limits)
@@ -127,9 +127,8 @@ func (x *exchange) unmetered(path string) *holdfast.Error {
 	return nil
 }
 
-// asLetter is an error of the dialects as a letter of K1, or of K3 where nothing
-// bounds what is asked.
-func asLetter(err error) *holdfast.Error {
+// toModelError returns an error of the dialects as one of K1, or of K3 if the request has no bound.
+func toModelError(err error) *holdfast.Error {
 	e, ok := errors.AsType[*holdfast.Error](err)
 	if !ok {
 		return &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Rule: "egress/model", Why: "the request to a model cannot be read", Err: err}
@@ -142,8 +141,7 @@ func asLetter(err error) *holdfast.Error {
 	return &own
 }
 
-// tokens is the most that the exchange takes of llm_tokens, or not ok where no model
-// is asked.
+// tokens returns the most that the exchange takes of llm_tokens; ok is false without a request to a model.
 func (m *model) tokens(bytes int64) (int64, bool) {
 	switch {
 	case m == nil:

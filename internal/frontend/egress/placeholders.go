@@ -68,7 +68,7 @@ func (x *exchange) replaceTexts(format dialect.Dialect) (*mapped, *holdfast.Erro
 	case ok && known.Kind == holdfast.KindDomainBlocked:
 		return nil, known
 	case ok && known.Kind != holdfast.KindRedaction:
-		return nil, asLetter(err)
+		return nil, toModelError(err)
 	case err != nil:
 		return nil, cleaner.AsRedactionError(err)
 	}

@@ -303,7 +303,7 @@ func (r *Request) replaceInner(rule string, c coding) (inner []byte, isRestored 
 	return nil, false
 }
 
-// isNamed reports whether a rule finds a value by what stands next to it, not by its form.
+// isNamed reports whether a rule finds a value by what is next to it, not by its form.
 func isNamed(rule string) bool {
 	switch rule {
 	case "secret.assignment", "secret.field", "secret.bearer", "secret.basic", "secret.url", "secret.connection":

@@ -81,7 +81,7 @@ func appendValueForms(to []valueForm, value, placeholder string) []valueForm {
 		}
 	}
 	if !isInert(value) {
-		for _, way := range ways {
+		for _, way := range ways() {
 			find, write := way(value), way(placeholder)
 			add(valueForm{find: find, write: write})
 			add(valueForm{find: quoteJSON(find), write: quoteJSON(write)})

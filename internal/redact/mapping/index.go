@@ -110,7 +110,7 @@ func appendForms(to []form, e *entry, write func(string) string) []form {
 	if isInert(e.placeholder) {
 		return append(to, form{e.placeholder, write(e.value), e.placeholder, isNumber, e.isKeyLine()})
 	}
-	for i, way := range ways {
+	for i, way := range ways() {
 		find := write(way(e.placeholder))
 		known := false
 		for _, f := range to[max(0, len(to)-i):] {

@@ -49,39 +49,39 @@ type Style struct {
 	Replacement func(rule string, text []byte) []byte
 }
 
-// sort is the word in a mask, such as email. Several rules share one.
-type sort uint8
+// label is the word in a mask, such as email. Several rules share one.
+type label uint8
 
 const (
-	sortSecret sort = iota // what has no sort of its own is a secret
-	sortPII
-	sortEmail
-	sortCard
-	sortPhone
-	sortDB
+	labelSecret label = iota // a rule without a label of its own is a secret
+	labelPII
+	labelEmail
+	labelCard
+	labelPhone
+	labelDB
 )
 
-// sortWords are the words of the masks of section 3.1 and of pseudonyms.
-var sortWords = [...]string{
-	sortSecret: "secret", sortPII: "pii", sortEmail: "email", sortCard: "card", sortPhone: "phone", sortDB: "db_string",
+// labelWords are the words of the masks of spec 003 section 3.1 and of pseudonyms.
+var labelWords = [...]string{
+	labelSecret: "secret", labelPII: "pii", labelEmail: "email", labelCard: "card", labelPhone: "phone", labelDB: "db_string",
 }
 
-// sortOf returns what r finds.
-func sortOf(r rule.Rule) sort {
+// labelOf returns the label of what r finds.
+func labelOf(r rule.Rule) label {
 	switch r {
 	case rule.Email:
-		return sortEmail
+		return labelEmail
 	case rule.Card:
-		return sortCard
+		return labelCard
 	case rule.Phone:
-		return sortPhone
+		return labelPhone
 	case rule.Connection:
-		return sortDB
+		return labelDB
 	}
 	if r.IsSecret() {
-		return sortSecret
+		return labelSecret
 	}
-	return sortPII
+	return labelPII
 }
 
 // AppendMask appends the mask of what r found in text.
@@ -137,16 +137,16 @@ const maxCardText = 128
 
 // appendTo appends the mask of what r found in the text that was written.
 func (m *Mask) appendTo(to []byte, r rule.Rule) []byte {
-	is := sortOf(r)
+	is := labelOf(r)
 	if m.e.Masks == Pseudonyms {
-		// The sort follows the value and a NUL, because it is known
-		// only when the value has been read; no sort holds a NUL.
-		_, _ = m.mac.Write(append([]byte{0}, sortWords[is]...))
+		// The label follows the value and a NUL, because it is known
+		// only when the value has been read; no label has a NUL.
+		_, _ = m.mac.Write(append([]byte{0}, labelWords[is]...))
 		sum := m.mac.Sum(nil)
-		to = append(append(append(to, '<'), sortWords[is]...), ':')
+		to = append(append(append(to, '<'), labelWords[is]...), ':')
 		return append(hex.AppendEncode(to, sum[:pseudonymSize/2]), '>')
 	}
-	if is == sortCard {
+	if is == labelCard {
 		to = append(to, Card...)
 		for k := max(0, m.n-4); k < m.n; k++ {
 			to = append(to, m.last4[k&3])
@@ -154,12 +154,12 @@ func (m *Mask) appendTo(to []byte, r rule.Rule) []byte {
 		return to
 	}
 	if m.e.Masks == Egress {
-		return append(append(append(to, '['), sortWords[is]...), ']')
+		return append(append(append(to, '['), labelWords[is]...), ']')
 	}
 	switch is {
-	case sortEmail:
+	case labelEmail:
 		return append(to, Email...)
-	case sortPII, sortPhone:
+	case labelPII, labelPhone:
 		return append(to, PII...)
 	}
 	return append(to, Secret...)
@@ -213,7 +213,7 @@ func pseudonymLen(s []byte) int {
 			return 0
 		}
 	}
-	for _, w := range sortWords {
+	for _, w := range labelWords {
 		if string(s[1:colon]) == w {
 			return end + 1
 		}
@@ -224,7 +224,7 @@ func pseudonymLen(s []byte) int {
 // maxMaskWord bounds where the colon of a pseudonym is: after "<db_string".
 const maxMaskWord = 11
 
-// PseudonymEnd returns where the pseudonym ends whose colon stands at i, or 0.
+// PseudonymEnd returns the end of the pseudonym whose colon is at i, or 0.
 func PseudonymEnd(s []byte, i int) int {
 	if i+1+pseudonymSize >= len(s) || s[i+1+pseudonymSize] != '>' {
 		return 0
@@ -240,7 +240,7 @@ func PseudonymEnd(s []byte, i int) int {
 	return 0
 }
 
-// EndsIn says whether a mask in brackets ends s.
+// EndsIn reports whether a mask in brackets ends s.
 func EndsIn(s []byte) bool {
 	if len(s) == 0 || s[len(s)-1] != ']' {
 		return false
@@ -253,8 +253,8 @@ func EndsIn(s []byte) bool {
 	return bracketLen(s) == len(s)
 }
 
-// IsWithin says whether [from, to) is part of one mask: a registered secret
-// that reads like a mask's own words is not there.
+// IsWithin reports whether [from, to) is part of one mask. A registered secret that is
+// equal to words of a mask is not found there.
 func IsWithin(s []byte, from, to int) bool {
 	for k := from; k >= 0 && k > from-MaxLen; k-- {
 		if k+Len(s[k:]) >= to {
@@ -275,8 +275,8 @@ func nextMask(s []byte, i int) int {
 	return i
 }
 
-// Without returns a name in which a word that says nothing stands in the
-// place of each mask: what was masked must not be taken for what names it.
+// Without returns a name with a neutral word in place of each mask: a mask must not
+// announce the value after it.
 func Without(name []byte) []byte {
 	from := nextMask(name, 0)
 	if from == len(name) {

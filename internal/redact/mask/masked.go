@@ -2,8 +2,8 @@ package mask
 
 import "strings"
 
-// IsIn says whether a text may hold a mask, of any style. Whoever wrote what
-// looks like one is taken for masked as well.
+// IsIn reports whether a text may contain a mask, of any style. A text that looks like a
+// mask is treated as one, also one that an agent wrote.
 func IsIn(text string) bool {
 	if strings.Contains(text, Card) {
 		return true

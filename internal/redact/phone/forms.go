@@ -2,6 +2,7 @@ package phone
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 )
@@ -12,7 +13,7 @@ import (
 // The patterns follow the national formats that numbering plans and ITU-T E.123 describe.
 // With the trunk prefix 0, most groupings are no other kind of number's. Without it, those are
 // listed that neither thousands, dates nor identifiers have.
-var forms = compileForms([]namedForm{
+var named = []namedForm{
 	// United Kingdom, Ireland, Netherlands, Australia and others.
 	{"0ZXXX XXXXXX", Likely}, {"0ZXXX XXX XXX", Likely}, {"0ZXX XXX XXXX", Likely}, {"0ZX XXXX XXXX", Likely},
 	{"0ZXXX XXXXX", Prose}, {"0ZXXXX XXXXX", Prose},
@@ -80,7 +81,7 @@ var forms = compileForms([]namedForm{
 	{"(XXX) XXX XX XX", Prose}, // Russia, Ukraine, Turkey
 	{"(NX) XXX XX XX", Prose},  // Poland
 	{"(9Z) XXX XX XX", Prose},  // Spain
-})
+}
 
 type namedForm struct {
 	pattern  string
@@ -121,18 +122,24 @@ func compileForms(list []namedForm) (out []form) {
 	return out
 }
 
-// formsBy has the forms by the first digit and the size of the first group.
-var formsBy = indexForms()
+// formTable has the forms by the first digit and the size of the first group.
+type formTable [10][maxSize + 1][]*form
 
-func indexForms() (t [10][maxSize + 1][]int) {
-	for k := range forms {
+// forms is compiled when it is needed first.
+var forms = sync.OnceValue(indexForms)
+
+func indexForms() *formTable {
+	var t formTable
+	list := compileForms(named)
+	for k := range list {
+		f := &list[k]
 		for c := range t {
-			if isOfClass(forms[k].digits[0], byte('0'+c)) {
-				t[c][forms[k].sizes[0]] = append(t[c][forms[k].sizes[0]], k)
+			if isOfClass(f.digits[0], byte('0'+c)) {
+				t[c][f.sizes[0]] = append(t[c][f.sizes[0]], f)
 			}
 		}
 	}
-	return t
+	return &t
 }
 
 // isOfClass reports whether a digit is one of a character of a pattern.

@@ -53,8 +53,7 @@ func matchForms(s []byte, g []cursor.Group, bracket bool) (groups int, e Evidenc
 	if g[0].N > maxSize {
 		return 0, None
 	}
-	for _, k := range formsBy[s[at]-'0'][g[0].N] {
-		f := &forms[k]
+	for _, f := range forms()[s[at]-'0'][g[0].N] {
 		if n := f.matchGroups(s, g, bracket); n > groups {
 			groups, e = n, f.evidence
 			if f.evidence == Prose && g[0].Sep == ')' && s[at] == '0' {

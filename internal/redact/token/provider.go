@@ -2,6 +2,7 @@ package token
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/redact/char"
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
@@ -37,10 +38,11 @@ func ProviderOf(words ...[]byte) Provider {
 			n++
 		}
 	}
-	return providers[string(name[:n])]
+	return providers()[string(name[:n])]
 }
 
-var providers = listProviders()
+// providers is read once, when it is needed.
+var providers = sync.OnceValue(listProviders)
 
 func listProviders() map[string]Provider {
 	m := map[string]Provider{}
@@ -153,7 +155,7 @@ zeplin zerobounce zerotier zhipu zipapi zipbooks zipcodeapi zipcodebase zoho zoh
 
 // neutral are words between the name of a provider and its key that say nothing else, and
 // those that say that it is a key.
-var neutral = listNeutral()
+var neutral = sync.OnceValue(listNeutral)
 
 func listNeutral() map[string]bool {
 	m := map[string]bool{}
@@ -189,7 +191,7 @@ func Between(w []byte) (may, isKey bool) {
 	for i, c := range w {
 		name[i] = char.ToLower(c)
 	}
-	isKey, may = neutral[string(name[:len(w)])]
+	isKey, may = neutral()[string(name[:len(w)])]
 	return may, isKey
 }
 

@@ -1,5 +1,7 @@
 package frames
 
+import "bytes"
+
 // Filter is an io.Reader of a stream of events, byte for byte as it comes, without the events that Drops reports.
 type Filter struct {
 	In    Blocks
@@ -21,4 +23,20 @@ func (f *Filter) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return 0, f.err
+}
+
+// ReadData returns the data of an event, and whether it has any. other is called with the names of its other fields.
+func ReadData(event []byte, other func(name string)) (data []byte, has bool) {
+	for line := range bytes.FieldsFuncSeq(event, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if string(name) != "data" {
+			other(string(name))
+			continue
+		}
+		if has {
+			data = append(data, '\n')
+		}
+		data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
+	}
+	return data, has
 }
