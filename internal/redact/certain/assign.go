@@ -22,6 +22,9 @@ func (x *Scanner) assign(i, w int, sep byte) int {
 		return i + w
 	}
 	start, end, k := x.nameBefore(i, sep)
+	if k == fieldname.Weak && sep == ':' && x.isTestResult(start, i) {
+		return i + w
+	}
 	if k != fieldname.None && k != fieldname.Number {
 		return x.assigned(i, w, k, sep, start)
 	}

@@ -57,3 +57,19 @@ func IsInside(s []byte, i, least int) bool {
 	}
 	return changes*9 >= letters*2
 }
+
+// isWrapped reports whether the line before the one that begins at i is a line of base64 of a usual length.
+func isWrapped(s []byte, i int) bool {
+	end := i - 1
+	if end < 0 || s[end] != '\n' {
+		return false
+	}
+	if end > 0 && s[end-1] == '\r' {
+		end--
+	}
+	n := 0
+	for n < end && n < reachNoise && char.Class[s[end-1-n]]&char.Std64 != 0 {
+		n++
+	}
+	return n == 60 || n == 64 || n == 72 || n == 76
+}
