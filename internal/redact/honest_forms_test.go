@@ -20,6 +20,8 @@ var honestTexts = []string{
 	"passwd:         compat\ngroup:          compat\n", "passwd:         files systemd\n",
 	" /etc/pam.d/chpasswd 9900720564cb4ee98b7da29e2d183cb2\n /etc/chromium.d/apikeys 4f20b0c45a8822b697dc9e36e6744037\n",
 	"HostKeyAlgorithms sk-ssh-ed25519-cert-v01@openssh.com,sk-ecdsa-sha2-nistp256-cert-v01@openssh.com\n",
+	"Ciphers chacha20-poly1305@openssh.com\nMACs hmac-sha2-256-etm@openssh.com,umac-64@openssh.com\n",
+	"KexAlgorithms curve25519-sha256@libssh.org\nCompression zlib@openssh.com\n",
 	"\t(ghs_pragma_interrupt): Likewise.\n",
 	"Enable the call (Closes: #1026336)\n", "if the phone was cleared, Issue #1545463: defer\n",
 	"devices/phone-symbolic.svg\n7768454f9039fe14c41a4b503d822\n",
