@@ -47,7 +47,7 @@ func (a *app) seeConfig(daemon.Paths) finding {
 		note = "; " + note
 	}
 	if all := l.Policy.Weakened; len(all) > 0 {
-		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed",
+		return warn("take back unintended ones, under `unsafe` or where the boundary or the host is listed",
 			"weakened: %s%s", strings.Join(all, "; "), note)
 	}
 	if len(l.Deprecated) > 0 {

@@ -80,9 +80,9 @@ type ModelsConfig struct {
 // RedactionConfig is what happens to secrets and personal data in each
 // direction.
 type RedactionConfig struct {
-	Request  string          `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"a secret in a request. placeholder: replace it and personal data in the texts of a request to a model, and restore them in the answer; mask: replace it with a mask; refuse the request; off: look for nothing; placeholder in a row of type llm, else refuse, if absent"`
-	Response string          `yaml:"response" enum:"restore,mask,refuse,off" doc:"a secret in an answer. restore: restore placeholders, and change nothing else; mask: replace it with a mask; refuse the answer; off: look for nothing; restore where requests have placeholders, else mask, if absent"`
-	Personal string          `yaml:"personal" enum:"mask,refuse,pass" doc:"personal data in both directions, where they mask or refuse secrets. mask: replace it with a mask; refuse the message; pass: let it through; mask if absent"`
+	Request  string          `yaml:"request" enum:"placeholder,mask,refuse,off" doc:"a secret in a request. placeholder: replace it and personal data in the texts of a request to a model, and restore them in the answer; mask: replace it with a mask; refuse the request; off: look for nothing (default placeholder in a row of type llm, else refuse)"`
+	Response string          `yaml:"response" enum:"restore,mask,refuse,off" doc:"a secret in an answer. restore: restore placeholders, and change nothing else; mask: replace it with a mask; refuse the answer; off: look for nothing (default restore where requests have placeholders, else mask)"`
+	Personal string          `yaml:"personal" enum:"mask,refuse,pass" doc:"personal data in both directions, where they mask or refuse secrets. mask: replace it with a mask; refuse the message; pass: let it through (default mask)"`
 	Detector *DetectorConfig `yaml:"detector" doc:"a program that finds names and addresses in bodies and queries, which personal speaks of, and in the texts of models; without its answer the message is refused (default none)"`
 	Guesses  []string        `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"deprecated, and without effect"`
 	At       string          `yaml:"-"`

@@ -92,7 +92,8 @@ boundaries:
 	}) {
 		t.Error("the contract has no detector")
 	}
-	const row, contract = "egress: {domains: {a.example.com: {", "boundaries: [{boundary: mcp/fs/*, risk: LOW, redact: {"
+	const row = "egress: {domains: {a.example.com: {"
+	const contract = "boundaries: [{boundary: mcp/fs/*, risk: LOW, redact: {"
 	for text, want := range map[string]string{
 		row + "redact: {detector: {}}}}}":                                          `"command" is missing`,
 		row + "redact: {detector: {command: [a], env: [B]}}}}}":                    `unknown key "env"`,

@@ -345,7 +345,7 @@ func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
 
 // In XML a pseudonym would be a tag; there the masks of section 3.1 stand.
 func TestBodyOfMarkupHasNoPseudonyms(t *testing.T) {
-	e := styled(t, mask.Pseudonyms, tenantKey)
+	e := newStyled(t, mask.Pseudonyms, tenantKey)
 	r, err := e.Body("text/xml", []byte("<a>x@y.org</a>"))
 	if err != nil || string(r.Out) != "<a>[email]</a>" {
 		t.Errorf("%s, %v", r.Out, err)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// wrap breaks code into lines.
-func wrap(code string, width int, end string) string {
+// breakLines breaks code into lines.
+func breakLines(code string, width int, end string) string {
 	var b strings.Builder
 	for len(code) > width {
 		b.WriteString(code[:width] + end)
@@ -22,19 +22,18 @@ func wrap(code string, width int, end string) string {
 
 // encodedTexts are texts with a finding that is encoded, and what is to be left of each.
 func encodedTexts() map[string]string {
-	std := base64.StdEncoding.EncodeToString
+	std, url := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
 	found := "the key is " + ghp + ", use it well, and for nothing else"
 	const masked = "[secret redacted]"
 	return map[string]string{
-		`echo ` + std([]byte(found)) + ` | base64 -d`:                        `echo ` + masked + ` | base64 -d`,
-		`x := decode("` + hex.EncodeToString([]byte(found)) + `") // it`:     `x := decode("` + masked + `") // it`,
-		"a\n" + wrap(std([]byte(found+found)), 64, "\n") + "\nend":           "a\n" + masked + "\nend",
-		"a\r\n" + wrap(std([]byte(found+found)), 76, "\r\n") + "\r\nend":     "a\r\n" + masked + "\r\nend",
-		"powershell -EncodedCommand " + std(utf16le(found)[2:]) + " -NoExit": "powershell -EncodedCommand " + masked + " -NoExit",
-		"v=" + std([]byte(std([]byte(found)))) + ";":                         "v=" + masked + ";",
-		"in " + base32std.StdEncoding.EncodeToString([]byte(found)) + ".":    "in " + masked + ".",
-		"at https://h.test/" + base64.RawURLEncoding.EncodeToString([]byte(ghp+"?")) + "/x": "at https://h.test/" + masked +
-			"/x",
+		`echo ` + std([]byte(found)) + ` | base64 -d`:                                            `echo ` + masked + ` | base64 -d`,
+		`x := decode("` + hex.EncodeToString([]byte(found)) + `") // it`:                         `x := decode("` + masked + `") // it`,
+		"a\n" + breakLines(std([]byte(found+found)), 64, "\n") + "\nend":                         "a\n" + masked + "\nend",
+		"a\r\n" + breakLines(std([]byte(found+found)), 76, "\r\n") + "\r\nend":                   "a\r\n" + masked + "\r\nend",
+		"powershell -EncodedCommand " + std(utf16le(found)[2:]) + " -NoExit":                     "powershell -EncodedCommand " + masked + " -NoExit",
+		"v=" + std([]byte(std([]byte(found)))) + ";":                                             "v=" + masked + ";",
+		"in " + base32std.StdEncoding.EncodeToString([]byte(found)) + ".":                        "in " + masked + ".",
+		"at https://h.test/" + url([]byte(ghp+"?")) + "/x":                                       "at https://h.test/" + masked + "/x",
 		"data " + std([]byte("mail bob.smith@example.com now")) + " end":                         "data [email hidden] end",
 		"data " + std([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x01"+ghp+"\x00")) + " end": "data " + masked + " end",
 	}
@@ -74,7 +73,7 @@ func TestLongRunIsOpenedInWindows(t *testing.T) {
 		copy(content[at:], " "+ghp+" ")
 		code := base64.StdEncoding.EncodeToString(content)
 		if width := rnd.IntN(3); width > 0 {
-			code = wrap(code, 52+12*width, "\n")
+			code = breakLines(code, 52+12*width, "\n")
 		}
 		text := []byte("before " + code + " after")
 		r := e.Text(text)

@@ -82,7 +82,8 @@ func FuzzBody(f *testing.F) {
 
 func pseudonyms(t testing.TB, literal string) *Engine {
 	t.Helper()
-	e, err := New(Options{Masks: mask.Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
+	e, err := New(Options{Masks: mask.Pseudonyms, Key: holdfast.NewSecret(tenantKey),
+		Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ func FuzzRedact(f *testing.F) {
 	for _, c := range mustNotMask {
 		f.Add([]byte(c), []byte(c), uint8(3))
 	}
-	for _, c := range []string{mask.Secret, mask.Email, mask.Card + "1111", `{"a":{"password":[1,{"b":"c"}]}}`, `\u005c\u0075`, "\xff\x00", "[[[[[["} {
+	for _, c := range []string{mask.Secret, mask.Email, mask.Card + "1111", `{"a":{"password":[1,{"b":"c"}]}}`,
+		`\u005c\u0075`, "\xff\x00", "[[[[[["} {
 		f.Add([]byte(c), []byte(c), uint8(0))
 	}
 	e := newEngine(f, "canary-of-the-tenant")

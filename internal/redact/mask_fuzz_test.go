@@ -18,7 +18,8 @@ func FuzzMasks(f *testing.F) {
 		f.Add([]byte(s), uint8(1))
 		f.Add(append(fmtJSON(s), `"}`...), uint8(2))
 	}
-	all := [...]*Engine{styled(f, mask.Ledger, ""), styled(f, mask.Egress, ""), styled(f, mask.Pseudonyms, tenantKey)}
+	all := [...]*Engine{newStyled(f, mask.Ledger, ""), newStyled(f, mask.Egress, ""),
+		newStyled(f, mask.Pseudonyms, tenantKey)}
 	f.Fuzz(func(t *testing.T, s []byte, which uint8) {
 		a, b := all[int(which)%3], all[int(which)/3%3]
 		one := a.Text(s).Out

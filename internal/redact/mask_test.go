@@ -13,7 +13,7 @@ import (
 
 const tenantKey = "0123456789abcdef"
 
-func styled(t testing.TB, m mask.Masks, key string) *Engine {
+func newStyled(t testing.TB, m mask.Masks, key string) *Engine {
 	t.Helper()
 	e, err := New(Options{Masks: m, Key: holdfast.NewSecret(key)})
 	if err != nil {
@@ -23,7 +23,10 @@ func styled(t testing.TB, m mask.Masks, key string) *Engine {
 }
 
 func styles(t testing.TB) map[string]*Engine {
-	return map[string]*Engine{"ledger": styled(t, mask.Ledger, ""), "egress": styled(t, mask.Egress, ""), "pseudonyms": styled(t, mask.Pseudonyms, tenantKey)}
+	return map[string]*Engine{
+		"ledger": newStyled(t, mask.Ledger, ""), "egress": newStyled(t, mask.Egress, ""),
+		"pseudonyms": newStyled(t, mask.Pseudonyms, tenantKey),
+	}
 }
 
 func TestMasksOfEachStyle(t *testing.T) {
@@ -35,13 +38,13 @@ func TestMasksOfEachStyle(t *testing.T) {
 		{"date of birth: 1980-01-02", "date of birth: [pii redacted]", "date of birth: [pii]", "pii"},
 		{"key " + ghp + " now", "key [secret redacted] now", "key [secret] now", "secret"},
 	} {
-		if got := styled(t, mask.Ledger, "").Text([]byte(c.text)); string(got.Out) != c.ledger {
+		if got := newStyled(t, mask.Ledger, "").Text([]byte(c.text)); string(got.Out) != c.ledger {
 			t.Errorf("ledger: %q became %q, want %q", c.text, got.Out, c.ledger)
 		}
-		if got := styled(t, mask.Egress, "").Text([]byte(c.text)); string(got.Out) != c.egress {
+		if got := newStyled(t, mask.Egress, "").Text([]byte(c.text)); string(got.Out) != c.egress {
 			t.Errorf("egress: %q became %q, want %q", c.text, got.Out, c.egress)
 		}
-		got := string(styled(t, mask.Pseudonyms, tenantKey).Text([]byte(c.text)).Out)
+		got := string(newStyled(t, mask.Pseudonyms, tenantKey).Text([]byte(c.text)).Out)
 		_, rest, _ := strings.Cut(got, "<"+c.word+":")
 		if len(rest) < 9 || rest[8] != '>' {
 			t.Errorf("pseudonyms: %q became %q", c.text, got)
@@ -52,7 +55,7 @@ func TestMasksOfEachStyle(t *testing.T) {
 // A pseudonym is a known answer of HMAC-SHA256 over value, NUL, sort:
 // printf 'ann@example.com\0email' | openssl dgst -sha256 -hmac 0123456789abcdef
 func TestPseudonymsAreStableUnderOneKeyAndDifferUnderAnother(t *testing.T) {
-	a, b := styled(t, mask.Pseudonyms, tenantKey), styled(t, mask.Pseudonyms, "fedcba9876543210")
+	a, b := newStyled(t, mask.Pseudonyms, tenantKey), newStyled(t, mask.Pseudonyms, "fedcba9876543210")
 	text := []byte("from ann@example.com to bob@example.com, cc ann@example.com")
 	one, other := string(a.Text(text).Out), string(b.Text(text).Out)
 	f := strings.FieldsFunc(one, func(r rune) bool { return r == ' ' || r == ',' })
@@ -106,7 +109,7 @@ func TestWhatOnlyLooksLikeAMaskIsRead(t *testing.T) {
 			t.Errorf("maskLen(%q) = %d", s, n)
 		}
 	}
-	e := styled(t, mask.Pseudonyms, tenantKey)
+	e := newStyled(t, mask.Pseudonyms, tenantKey)
 	if out := e.Text([]byte("password=<secret:7f3a91c2>hunter22")).Out; strings.Contains(string(out), "hunter22") {
 		t.Errorf("what follows a mask is shown: %s", out)
 	}

@@ -108,7 +108,7 @@ func (e *Engine) Replace(text []byte) (r Result, unread bool, err error) {
 // "value" beside a "name" that says so. What is left keeps its bytes, and a
 // valid document stays valid. Anything else than one JSON document of at most
 // 10 000 levels is redacted as text. Names and strings are opened for text
-// in base64 and escapes, as Body opens them; what cannot be read to its end
+// in base64 and escapes, as Body opens them; what is not completely readable
 // there is masked. The error is a RedactionError: the engine is not one that New
 // made, or it faulted; then nothing may be shown.
 func (e *Engine) JSON(doc []byte) (Result, error) { return e.reader().JSON(doc) }

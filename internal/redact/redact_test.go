@@ -302,7 +302,8 @@ func TestIdempotent(t *testing.T) {
 		pieces = append(pieces, c.text)
 	}
 	pieces = append(pieces, mustNotMask...)
-	pieces = append(pieces, mask.Email, mask.PII, mask.Secret, mask.Card+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
+	pieces = append(pieces, mask.Email, mask.PII, mask.Secret, mask.Card+"1234", "=", ":", "\"", "'", " ",
+		"\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range testrepeat.Times(20_000, 4_000) {
 		var b []byte

@@ -93,10 +93,12 @@ var formsOfSecrets = []struct {
 	{"--acme-key q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f", "q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"},
 	{`acme.key = "q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"`, "q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"},
 	{"ACME_AUTH=q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f", "q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"},
-	{`{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMs","e":"AQAB","d":"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"}`,
+	{`{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxu` +
+		`hDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMs","e":"AQAB","d":"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"}`,
 		"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"},
 	{`{"kty":"oct","k":"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"}`, "q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9f"},
-	{`{"keys":[{"d":"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0L","crv":"P-256","kty":"EC","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`,
+	{`{"keys":[{"d":"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0L","crv":"P-256","kty":"EC",` +
+		`"x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`,
 		"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0L"},
 	{"kty: EC\ncrv: P-256\nd: q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0L",
 		"q8ZtB2mWc0LrYv7nKd3XjH5pUs1EaG9fq8ZtB2mWc0L"},

@@ -57,9 +57,12 @@ var tokenTexts = func() (l []masked) {
 			"SG." + b62[:22] + "." + long[:43], "hvs." + b62, "dp.pt." + long[:43], "dp.st.dev." + long[:43], "snyk_uat." + long, "dt0c01." + up32[:24] + "." + long[:64], "sk.eyJ" + long, "sl." + long,
 			"LTAI" + "5t" + b62[:18], "dapi" + hex64[:32], "ATATT3" + long, "ATBB" + b62[:32], "EAA" + long, "oy2" + strings.Repeat("abc2", 11)[:43], "AKCp" + long, "SK" + hex64[:32], "sha256~" + long[:43],
 			"MTk4" + b62[:22] + "." + "GabcdE" + "." + b62, b62[:14] + ".atlasv1." + long, "pat" + b62[:14] + "." + hex64, hex64[:32] + "-us12", "1/1234567890123456:" + hex64[:32], "123456789:AA" + b62[:33],
-			"cal_live_" + hex64[:32], "key_live_" + b62[:32], "key_test_" + b62[:32], "ion_" + long[:42], "lip_" + b62[:20], "live_pub_" + hex64[:31], "test_pub_" + hex64[:31],
-			"os_v2_app_" + strings.Repeat("abc2", 25), "ovsxat_" + b62, "pgar_" + strings.Repeat("abc2", 7)[:27], "sc_" + long, "FlyV1 fm2_" + long + ",fm2_" + long,
-			"sandbox-sq0csb-" + long[:43], "spu-" + hex64[:32], "thog-secret-" + hex64[:32], "xaat-" + uuid1, "xapt-" + uuid1, "vk1.a." + long, "deepgram = " + hex64[:40],
+			"cal_live_" + hex64[:32], "key_live_" + b62[:32], "key_test_" + b62[:32], "ion_" + long[:42], "lip_" + b62[:20],
+			"live_pub_" + hex64[:31], "test_pub_" + hex64[:31],
+			"os_v2_app_" + strings.Repeat("abc2", 25), "ovsxat_" + b62, "pgar_" + strings.Repeat("abc2", 7)[:27], "sc_" + long,
+			"FlyV1 fm2_" + long + ",fm2_" + long,
+			"sandbox-sq0csb-" + long[:43], "spu-" + hex64[:32], "thog-secret-" + hex64[:32], "xaat-" + uuid1, "xapt-" + uuid1,
+			"vk1.a." + long, "deepgram = " + hex64[:40],
 		},
 	} {
 		for _, t := range tokens {
@@ -136,7 +139,7 @@ var notSecret = []string{
 
 // A mask of a database's credentials is a connection string's.
 func TestConnectionStringsHaveTheirOwnMask(t *testing.T) {
-	e := styled(t, mask.Egress, "")
+	e := newStyled(t, mask.Egress, "")
 	for text, want := range map[string]string{
 		"postgres://u:hunter2@h/d":                  "postgres://[db_string]@h/d",
 		"Server=h;User Id=sa;Password=hunter2;X=1":  "Server=h;User Id=sa;Password=[db_string];X=1",

@@ -215,7 +215,8 @@ func TestValuesBelongToOneOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Who = hashOwner("mallory", "s1")
-	if err := h.Commit(t.Context(), func(tx kernel.FeatureTx) error { return batchRows.Insert(tx, k, row) }); err != nil {
+	insert := func(tx kernel.FeatureTx) error { return batchRows.Insert(tx, k, row) }
+	if err := h.Commit(t.Context(), insert); err != nil {
 		t.Fatal(err)
 	}
 	if got := loadValues(t, v, testOwner(func(o *mapping.Owner) { o.Agent = "mallory" })); len(got) != 0 {
@@ -281,8 +282,8 @@ func TestValuesAreErasedWithTheirSession(t *testing.T) {
 	}
 }
 
-// TestRowsOfASessionAreBounded: what cannot be kept is refused with a hint, of that session alone and also after a
-// restart; what is there stays, and there is room again when it has ended.
+// TestRowsOfASessionAreBounded: a session that has too many rows keeps no further ones, also after a restart. Other
+// sessions and the rows that it has are not affected, and rows that end make place for others.
 func TestRowsOfASessionAreBounded(t *testing.T) {
 	h := newTestHost(t)
 	v := h.openValues()
@@ -331,7 +332,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	v := h.openValues()
 	var b mapping.Batch
 	for i := range 40 {
-		b.Values = append(b.Values, mapping.Value{Value: bytes.Repeat([]byte{byte(i)}, 64<<10), Placeholder: fmt.Sprint(i)})
+		value := bytes.Repeat([]byte{byte(i)}, 64<<10)
+		b.Values = append(b.Values, mapping.Value{Value: value, Placeholder: fmt.Sprint(i)})
 	}
 	for i := range 20_000 {
 		b.Signed = append(b.Signed, fmt.Appendf(nil, "%032d", i))

@@ -15,7 +15,8 @@ import (
 )
 
 // cleanMapped masks or refuses, as the row says, the values of the agent's session that models do not see (D13a):
-// that an answer restored a value is no permission to send it elsewhere. header is what goes out.
+// that an answer restored a value is no permission to send it elsewhere. In a row of models they are secrets in the
+// address and the header. header is what goes out.
 func (x *exchange) cleanMapped(header http.Header) (http.Header, *holdfast.Error) {
 	searches, failed := x.openMapped(x.r.Context())(x.r.Context())
 	if failed != nil {
@@ -23,6 +24,9 @@ func (x *exchange) cleanMapped(header http.Header) (http.Header, *holdfast.Error
 	}
 	for _, s := range searches {
 		if header, failed = x.cleanBy(s.Engine, s.Rules, header); failed != nil {
+			return nil, failed
+		}
+		if failed = x.cleanBodyBy(s.Engine, s.Rules); failed != nil {
 			return nil, failed
 		}
 	}
@@ -35,7 +39,7 @@ type listMapped func(ctx context.Context) ([]cleaner.Search, *holdfast.Error)
 // openMapped returns what lists the searches for the values that the agent's session has at a time.
 func (x *exchange) openMapped(ctx context.Context) listMapped {
 	none := func(context.Context) ([]cleaner.Search, *holdfast.Error) { return nil, nil }
-	if x.domain.Request == domain.Placeholder || x.domain.Request == domain.Off {
+	if x.domain.Request == domain.Off {
 		return none
 	}
 	who, _, err := x.p.cfg.Kernel.Asker(ctx, x.s.tokenOf(x.who))
@@ -59,7 +63,7 @@ func (p *Proxy) listMapped(
 	return cleaner.ListMapped(d, values), nil
 }
 
-// cleanBy masks or refuses what one engine finds in the request.
+// cleanBy masks or refuses what one engine finds in the address and the header of the request.
 func (x *exchange) cleanBy(e *redact.Engine, r cleaner.Rules, header http.Header) (http.Header, *holdfast.Error) {
 	c, pool := cleaner.New(e), &x.p.out.cleaners
 	target, found, err := pool.CleanTarget(c, r, x.ask, false)
@@ -84,16 +88,22 @@ func (x *exchange) cleanBy(e *redact.Engine, r cleaner.Rules, header http.Header
 	}
 	x.masked = append(x.masked, found...)
 	maps.Copy(clean, own)
-	if len(x.body.raw) == 0 {
-		return clean, nil
+	return clean, nil
+}
+
+// cleanBodyBy masks or refuses what one engine finds in the body of the request. Texts of a request to a model have
+// placeholders already, and their structure is not searched.
+func (x *exchange) cleanBodyBy(e *redact.Engine, r cleaner.Rules) *holdfast.Error {
+	if len(x.body.raw) == 0 || x.domain.Request == domain.Placeholder {
+		return nil
 	}
-	raw, found, err := pool.CleanBody(c, r, x.body.contentType, x.body.raw, x.body.share)
+	raw, found, err := x.p.out.cleaners.CleanBody(cleaner.New(e), r, x.body.contentType, x.body.raw, x.body.share)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(found) > 0 {
 		x.body.raw, x.body.size, x.body.sum = raw, int64(len(raw)), sha256.Sum256(raw)
 		x.masked = append(x.masked, found...)
 	}
-	return clean, nil
+	return nil
 }

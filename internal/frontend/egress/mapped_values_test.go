@@ -94,3 +94,25 @@ func TestMappedValuesDoNotReachAnotherProvider(t *testing.T) {
 		t.Errorf("sent %q, got %s", p, body)
 	}
 }
+
+// D13a: a value of the session does not reach the provider in the address or a header of a request either.
+func TestMappedValuesAreMaskedAroundARequestToAModel(t *testing.T) {
+	w := newModels(t, setup{})
+	last := w.answers(func(string) string { return anthropicSays(`{"type":"text","text":"ok"}`) })
+	question := `{"role":"user","content":"` + jsonEscape(ownMaterial) + `"}`
+	if resp, body := w.asks(w.client(), question); resp.StatusCode != 200 {
+		t.Fatal(body)
+	}
+	s := speakChat()
+	resp, body := posted(t, w.client(), "https://"+w.at(s.host)+s.path+"?note="+url.QueryEscape(ownWord), encode(s.ask),
+		"X-Note", "see "+ownWord)
+	asked := w.up.requests()
+	sent := asked[len(asked)-1]
+	if checkUnseen(t, last()); resp.StatusCode != 200 || strings.Contains(sent.Header.Get("X-Note"), ownWord) ||
+		!strings.HasPrefix(sent.Header.Get("X-Note"), "see ") {
+		t.Errorf("%d %s: the header is %q", resp.StatusCode, body, sent.Header.Get("X-Note"))
+	}
+	if strings.Contains(sent.URI, ownWord) || strings.Contains(sent.URI, url.QueryEscape(ownWord)) {
+		t.Errorf("the address is %q", sent.URI)
+	}
+}

@@ -170,7 +170,8 @@ func TestFailingDetectorRefuses(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			w, _ := newDetectorRow(t, mode, domain.Domain{Request: domain.Mask, Response: domain.Off})
 			if mode == "none" {
-				w = newRow(t, domain.Domain{Detector: detector.Spec{Command: []string{"x"}}.Text(), Response: domain.Off})
+				spec := detector.Spec{Command: []string{"x"}}.Text()
+				w = newRow(t, domain.Domain{Detector: spec, Response: domain.Off})
 			}
 			for _, c := range []struct{ place, path, body string }{
 				{"the request's body", "", `{"a":"hello ` + ownName + `"}`},
@@ -193,22 +194,23 @@ func TestFailingDetectorRefuses(t *testing.T) {
 	}
 }
 
-// An answer is searched if it is no stream of events, also where its length is not known; what is too long to be
+// An answer is searched, also one of unknown length, unless it is a stream of events; one that is too long to be
 // searched is refused.
 func TestDetectorSearchesAnswers(t *testing.T) {
 	w, _ := newDetectorRow(t, "good", domain.Domain{})
+	words := strings.Repeat(" words", 1<<18)
 	for _, c := range []struct {
 		kind, text, want string
 		status           int
 	}{
 		{"application/json", `{"to":"` + ownName + `"}`, `{"to":"[pii]"}`, 200},
-		{"text/plain", "of " + ownName + strings.Repeat(" words", 1<<18), "of [pii]" + strings.Repeat(" words", 1<<18), 200},
+		{"text/plain", "of " + ownName + words, "of [pii]" + words, 200},
 		{"text/plain", strings.Repeat("words ", detector.MaxText/6+1), "", 413},
 		{"text/event-stream", "data: of " + ownName + "\n\n", "data: of " + ownName + "\n\n", 200},
 	} {
 		w.up.answer(func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", c.kind)
-			_ = http.NewResponseController(rw).Flush() // its length is not known
+			_ = http.NewResponseController(rw).Flush() // so it has no Content-Length
 			_, _ = io.WriteString(rw, c.text)
 		})
 		r := w.send("GET", w.url("good.test"), "")

@@ -321,7 +321,7 @@ func (x *Scanner) phraseEnd(v, end int, k fieldname.Kind, sep byte, name int) in
 		!x.Is(end+1, char.Alnum) {
 		return end
 	}
-	eol := lineEnd(x.S, end, end+MaxBehind)
+	eol := lineEnd(x.S, end, end+MaxBefore)
 	x.Touch(eol)
 	rest := bytes.TrimRight(x.S[end:eol], " \t\r")
 	if n := bytes.Index(rest, []byte(" #")); n >= 0 {

@@ -9,11 +9,11 @@ import (
 
 // A block is the value of a name on the lines under it, as YAML writes it.
 
-// maxBlock is how much of a block is masked: the reach of a detector.
+// maxBlock is how much of a block is masked: as far as a search reaches.
 const maxBlock = 4096
 
 // block masks the block of a name that begins at name, with the value's place
-// at v: after "|" or ">", or one plain word on the next line. It says whether
+// at v: after "|" or ">", or one plain word on the next line. It reports whether
 // it is one. A block that begins with a mask is done.
 func (x *Scanner) block(v, name int, k fieldname.Kind) bool {
 	indent, ok := x.indentation(name)
@@ -66,7 +66,7 @@ func (x *Scanner) indentation(i int) (int, bool) {
 	return i - b, b == 0 || x.S[b-1] == '\n'
 }
 
-// indented returns the lines after the line break at i that stand deeper
+// indented returns the lines after the line break at i that are deeper
 // than indent, to limit; one line where they are to be plain.
 func (x *Scanner) indented(i, indent, limit int, plain bool) (start, end int) {
 	for i < len(x.S) && i < limit {

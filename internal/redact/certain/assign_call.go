@@ -250,7 +250,7 @@ var comparisons = [...]string{"===", "!==", "==", "!="}
 // maskCompared masks the string at i that is compared with a variable: ("x" == password).
 func (x *Scanner) maskCompared(i int) {
 	b, e, after := x.stringAt(i)
-	if after == 0 || e-b > MaxBehind || b < x.low {
+	if after == 0 || e-b > MaxBefore || b < x.low {
 		return
 	}
 	v := x.End(after, 8, char.Blank)
@@ -388,7 +388,7 @@ func (x *Scanner) longFlag(i int) {
 // wordEnd returns the end of the word at v, without the signs that close a sentence.
 func (x *Scanner) wordEnd(v int) int {
 	e := v
-	for e < len(x.S) && e < v+MaxBehind && char.Class[x.S[e]]&char.Space == 0 && !char.IsQuote(x.S[e]) &&
+	for e < len(x.S) && e < v+MaxBefore && char.Class[x.S[e]]&char.Space == 0 && !char.IsQuote(x.S[e]) &&
 		x.S[e] != '<' {
 		e++
 	}

@@ -300,7 +300,7 @@ var literalPrefixes = [...]string{
 // closesString reports whether the quote at q ends a string in which the name at name is:
 // "Cookie: " + x.
 func (x *Scanner) closesString(name, q int) bool {
-	low := max(0, name-MaxBehind)
+	low := max(0, name-MaxBefore)
 	n := bytes.LastIndexByte(x.S[low:name], '\n')
 	if n < 0 && low > 0 {
 		return false

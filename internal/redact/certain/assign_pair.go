@@ -247,7 +247,7 @@ func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
 	}
 	v := x.End(i+len(word), 8, char.Blank)
 	if x.Fold(v, "for ") { // SET PASSWORD FOR NAME = 'x'
-		eol := lineEnd(x.S, v, v+MaxBehind)
+		eol := lineEnd(x.S, v, v+MaxBefore)
 		x.Touch(eol)
 		if sign := bytes.IndexByte(x.S[v:eol], '='); sign > 0 {
 			v = x.End(v+sign+1, 8, char.Blank)

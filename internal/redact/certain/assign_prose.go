@@ -46,7 +46,7 @@ func (x *Scanner) maskSpoken(i int) {
 	}
 	x.maskBelowHead(i)
 	if b, end, after := x.stringAt(v); after > 0 && x.S[b-1] != '`' {
-		sql := isCapital(x.S[i]) || bytes.Contains(x.S[max(0, start-MaxBehind):start], []byte("OPTIONS ("))
+		sql := isCapital(x.S[i]) || bytes.Contains(x.S[max(0, start-MaxBefore):start], []byte("OPTIONS ("))
 		if isAssigned(x.S[b:end], fieldname.Password, !sql) &&
 			!fieldname.IsProse(x.S[b:end]) {
 			x.mask(b, end, ruleOf(fieldname.Password, false))
@@ -300,7 +300,7 @@ func (x *Scanner) maskItems(i int, k fieldname.Kind) {
 				x.mask(b, e, ruleOf(k, false))
 			}
 		}
-		eol := lineEnd(x.S, b, b+MaxBehind)
+		eol := lineEnd(x.S, b, b+MaxBefore)
 		x.Touch(eol)
 		i = x.End(eol, 32, char.Space)
 	}

@@ -26,13 +26,13 @@ func (x *Scanner) maskTableCell(i int) int {
 	if k != fieldname.Password && k != fieldname.Secret || e-b > 40 {
 		return i + 1
 	}
-	eol := lineEnd(x.S, e, i+MaxBehind)
+	eol := lineEnd(x.S, e, i+MaxBefore)
 	x.Touch(eol)
 	next := x.End(eol+1, 8, char.Blank)
-	rule := lineEnd(x.S, next, next+MaxBehind)
+	rule := lineEnd(x.S, next, next+MaxBefore)
 	x.Touch(rule)
 	if eol < len(x.S) && isRuler(x.S[min(next, rule):rule]) {
-		low := max(0, i-MaxBehind)
+		low := max(0, i-MaxBefore)
 		first := low + bytes.LastIndexByte(x.S[low:i], '\n') + 1
 		x.maskColumn(rule+1, '|', bytes.Count(x.S[first:i], []byte("|")), k)
 		return i + 1
@@ -69,7 +69,7 @@ func lineEnd(s []byte, i, stop int) int {
 // ends first or it is empty.
 func (x *Scanner) endOfCell(b int, sep byte) int {
 	e := b
-	for e < len(x.S) && e < b+MaxBehind && x.S[e] != sep && x.S[e] != '\n' {
+	for e < len(x.S) && e < b+MaxBefore && x.S[e] != sep && x.S[e] != '\n' {
 		e++
 	}
 	x.Touch(e)
@@ -147,13 +147,13 @@ func nthCell(row []byte, sep byte, n int) (int, bool) {
 // maskBelowHead masks the column below the name around i where that is in the head of a table
 // whose cells a comma, a semicolon or a tab ends.
 func (x *Scanner) maskBelowHead(i int) {
-	low := max(0, i-MaxBehind)
+	low := max(0, i-MaxBefore)
 	first := bytes.LastIndexByte(x.S[low:i], '\n')
 	if first < 0 && low > 0 {
 		return
 	}
 	b := low + first + 1
-	e := lineEnd(x.S, i, i+MaxBehind)
+	e := lineEnd(x.S, i, i+MaxBefore)
 	x.Touch(e)
 	if e >= len(x.S) || e < x.low {
 		return
@@ -204,14 +204,14 @@ func (x *Scanner) headBehind(i int) int {
 // maskInserted masks the values that SQL inserts into the column whose name ends at e:
 // INSERT INTO t (a, password) VALUES (1, 'x').
 func (x *Scanner) maskInserted(start, e int) {
-	low := max(0, start-MaxBehind)
+	low := max(0, start-MaxBefore)
 	open := bytes.LastIndexByte(x.S[low:start], '(')
 	if open < 0 || bytes.ContainsAny(x.S[low+open+1:start], ")\"'=;") {
 		return
 	}
 	n := bytes.Count(x.S[low+open+1:start], []byte(","))
-	stop := min(len(x.S), e+MaxBehind)
-	x.Touch(e + MaxBehind)
+	stop := min(len(x.S), e+MaxBefore)
+	x.Touch(e + MaxBefore)
 	end := bytes.IndexByte(x.S[e:stop], ')')
 	if end < 0 {
 		return
@@ -227,7 +227,7 @@ func (x *Scanner) maskInserted(start, e int) {
 			at = x.End(at, 16, char.Space)
 			b, to, after := x.stringAt(at)
 			if after == 0 {
-				for after = at; after < len(x.S) && after < at+MaxBehind && x.S[after] != ',' &&
+				for after = at; after < len(x.S) && after < at+MaxBefore && x.S[after] != ',' &&
 					x.S[after] != ')'; after++ {
 				}
 			} else if k == n && b >= x.low && isAssigned(x.S[b:to], fieldname.Password, false) {

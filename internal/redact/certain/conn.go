@@ -73,8 +73,8 @@ func hostsByLast() *[256][]string {
 	return &t
 }
 
-// inConnection says whether the name at i is one of the settings of a
-// connection string: others stand before it, and after each a ";", a blank,
+// inConnection reports whether the name at i is one of the settings of a
+// connection string: others precede it, and after each is a ";", a blank,
 // or in a URL a "&".
 func (x *Scanner) inConnection(i int) bool {
 	if i == 0 || char.IndexByte("; &?", x.S[i-1]) < 0 {

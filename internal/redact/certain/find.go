@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
-// A trigger is worth a look where the bytes beside it allow it to begin
-// anything. Each bit stands for a few triggers and says of a byte whether it is
-// one of them (at), may stand before one (before) or after one (after); what
-// has the same bit in all three is looked at. A bit may let through more than
+// A trigger is looked at only if the bytes next to it may belong to a finding there.
+// Each bit stands for a few triggers. A byte has it if it is one of them (at), may
+// precede one (before) or may follow one (after). A byte is looked at if it, the byte
+// before it and the byte after it have the same bit. A bit may let through more than
 // its triggers need, never less.
 const (
 	tellAlways uint32 = 1 << iota // no neighbour rules them out
@@ -171,15 +171,15 @@ func (f *finder) block(base int) {
 		found |= packed(m) << (k & 63)
 	}
 	for ; k < 64 && k <= len(s); k++ {
-		after, behind := uint32(tellAll), uint32(0) // of what follows the last byte nothing is known
+		after, next := uint32(tellAll), uint32(0) // the byte after the last one is unknown
 		if k < len(s) {
-			behind = telling[s[k]]
-			after = behind >> tellAfter
+			next = telling[s[k]]
+			after = next >> tellAfter
 		}
 		if at&before&after&tellAll != 0 {
 			found |= 1 << (k & 63)
 		}
-		before, at = at>>tellBefore, behind
+		before, at = at>>tellBefore, next
 	}
 	f.base, f.bits = base, found
 }

@@ -3,8 +3,8 @@ package certain
 import "github.com/holdfast-dev/holdfast/internal/redact/char"
 
 // iban returns the end of the international bank account number at i, or 0
-// (ISO 13616): a known country's length and 1 modulo 97. Parts of a UUID are
-// none: dashes are behind every four places.
+// (ISO 13616): a known country's length and 1 modulo 97. A part of a UUID is
+// not one: dashes follow every four places.
 func (x *Scanner) iban(i int) int {
 	want := ibanLen(char.ToLower(x.S[i]), char.ToLower(x.S[i+1]))
 	if want == 0 {

@@ -16,7 +16,7 @@ func (x *Scanner) email(i, w int) int {
 		return i + w
 	}
 	l := i
-	for floor := max(x.low, x.atLow, i-MaxBehind); l > floor && char.Class[x.S[l-1]]&char.Local != 0 &&
+	for floor := max(x.low, x.atLow, i-MaxBefore); l > floor && char.Class[x.S[l-1]]&char.Local != 0 &&
 		!char.IsStop(x.S, l); {
 		l--
 	}
@@ -29,7 +29,7 @@ func (x *Scanner) email(i, w int) int {
 		r--
 	}
 	l = behindMarks(x.S, l, i)
-	host := x.S[i+w : min(r, i+w+MaxBehind)]
+	host := x.S[i+w : min(r, i+w+MaxBefore)]
 	if l == i || !mailhost.IsHost(host) || mailhost.IsNoAddress(x.user(l, i), host) || w == 1 && x.isLogin(l, r, host) {
 		return i + w
 	}
@@ -124,7 +124,7 @@ func behindMarks(s []byte, l, i int) int {
 
 // beforeMark returns where [b, e) ends before its first mark.
 func beforeMark(s []byte, b, e int) int {
-	for j := b; j < min(e, b+MaxBehind); j++ {
+	for j := b; j < min(e, b+MaxBefore); j++ {
 		if cursor.Mark(s[:e], j) > 0 {
 			return j
 		}

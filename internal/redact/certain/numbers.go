@@ -212,8 +212,9 @@ func (x *Scanner) namedPhone(g []cursor.Group, mute bool) int {
 	g = g[:k]
 	at, end := g[0].At, g[k-1].At+g[k-1].N
 	x.Touch(end + phone.ReachAfter)
-	named := phone.HasWordBehind(x.S, g, end) || phone.HasMarkBefore(x.S, at)
-	if x.isOtherNumber(at, end) || mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) || k == 2 && g[0].Sep == '.' ||
+	named := phone.HasWordAfter(x.S, g, end) || phone.HasMarkBefore(x.S, at)
+	if x.isOtherNumber(at, end) || mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) ||
+		k == 2 && g[0].Sep == '.' ||
 		cursor.IsAddress(g) || phone.IsHalfDotted(g) || phone.IsContinued(x.S, end) {
 		return 0
 	}

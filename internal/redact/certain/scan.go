@@ -1,9 +1,10 @@
-// Package certain finds what its own form or a telling name shows: tokens and keys of
-// known forms (token, secrets, armours), credentials in addresses (conn), values behind
-// a name (assign), numbers and addresses that name a person (numbers, ident). scan has
-// the loop, find skips to the bytes that are worth a look, stretch ends long findings.
+// Package certain finds values that have a form of their own, or the name of a secret next to
+// them: tokens and keys of known forms (files token*, secrets, armours), credentials in addresses
+// (conn), values after a name (assign*), numbers and addresses that name a person (numbers*,
+// ident*). A Scanner reads a text from one trigger to the next: find.go skips to the triggers,
+// scan.go selects the search for each (look), stretch.go ends long findings.
 //
-// Every detector decides within MaxBehind bytes before its trigger and MaxAhead after
+// Every search decides within MaxBefore bytes before its trigger and MaxAhead after
 // it; a span may continue over a run of one class, to its line's end, a closing quote or
 // an armour's end. Words for a number are looked for in 40 bytes before it (reachNear), a
 // flag's command in 128 (command.Reach), the rest of a connection string in 160 and six
@@ -23,7 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
-// trigger holds the bytes at which the scanner stops to look around.
+// trigger has the bytes at which the scanner stops and searches around.
 var trigger = triggers()
 
 func triggers() (t [256]bool) {
@@ -33,15 +34,15 @@ func triggers() (t [256]bool) {
 	return t
 }
 
-// The reach of a detector, which streaming relies on. It looks at most
-// MaxBehind bytes behind its trigger and MaxAhead ahead of it to decide. A span
-// may then go on over a run of one class, to a line's end, a closing quote or
-// an armour's end; of one longer than span.MaxLen nothing more is asked, and it
-// hides the rest of its line. maxTail is how much may be cut from its end, and
-// maxBlanks how many blanks may stand before a value; of a value itself maxJudged
-// bytes may be looked at to tell that it is none.
+// The reach of a search, which streaming relies on. To decide, it reads at most
+// MaxBefore bytes before its trigger and MaxAhead after it. A span may then
+// continue over a run of one class, to a line's end, a closing quote or an
+// armour's end. One longer than span.MaxLen hides the rest of its line, without
+// a further search. maxTail bounds the bytes that are cut from its end,
+// maxBlanks the blanks before a value, and maxJudged the bytes of a value that
+// are read to reject it.
 const (
-	MaxBehind = 256
+	MaxBefore = 256
 	MaxAhead  = 4096
 	maxTail   = 64
 	maxBlanks = 256
@@ -68,10 +69,10 @@ type state struct {
 	// no byte is read leftwards twice; jwtLow the end of a run that has been
 	// judged, pemLow where the last armour ends.
 	atLow, jwtLow, pemLow int
-	// In [wordless, wordlessEnd) stands no letter: numbers that follow each other look
+	// [wordless, wordlessEnd) has no letter: numbers that follow each other look
 	// for a word before them once.
 	wordless, wordlessEnd int
-	// A span longer than span.MaxLen goes on to its line's end. Nothing but an
+	// A span longer than span.MaxLen extends to the end of its line. Nothing but an
 	// armour is looked for in [deaf, wake), which ends MaxAhead before that.
 	deaf, wake int
 	// more says that text may follow, and ending what of a long span has not
@@ -86,7 +87,7 @@ type state struct {
 	keyed int
 	// webKeyEnd is where the JSON Web Key ends at the latest whose type was read.
 	webKeyEnd int
-	// last makes every span go on to its line's end (see engine.MaxPasses).
+	// last makes every span extend to the end of its line (see engine.MaxPasses).
 	last bool
 }
 
@@ -101,7 +102,7 @@ func (x *Scanner) run() {
 	}
 }
 
-// look judges the trigger at i and returns where to go on.
+// look searches at the trigger at i, and returns the place from which to continue.
 func (x *Scanner) look(i int) int {
 	s := x.S
 	c := s[i]

@@ -95,7 +95,7 @@ func (x *Scanner) waits(i, had int) bool {
 	switch ahead := len(x.S) - i; {
 	case ahead < MaxAhead:
 		return true
-	case len(x.spans) == had || ahead > MaxAhead+span.MaxLen+MaxBehind:
+	case len(x.spans) == had || ahead > MaxAhead+span.MaxLen+MaxBefore:
 		return false
 	}
 	for _, sp := range x.spans[had:] {
@@ -141,8 +141,8 @@ func AnyWaiting(s []byte, looks *int) int {
 	return len(s)
 }
 
-// marks are the scanner's places in s.
-func (x *Scanner) marks() [14]*int {
+// listPlaces returns the scanner's places in s.
+func (x *Scanner) listPlaces() [14]*int {
 	return [...]*int{
 		&x.low, &x.top, &x.atLow, &x.jwtLow, &x.pemLow, &x.deaf, &x.wake, &x.sought, &x.webKeyEnd,
 		&x.body.at, &x.body.end, &x.body.stop, &x.body.sure, &x.keyed,
@@ -152,7 +152,7 @@ func (x *Scanner) marks() [14]*int {
 // Drop forgets the first n bytes of the text.
 func (x *Scanner) Drop(n int) {
 	x.wordless, x.wordlessEnd = 0, 0
-	for _, p := range x.marks() {
+	for _, p := range x.listPlaces() {
 		*p = max(0, *p-n)
 	}
 }
@@ -173,7 +173,7 @@ func (x *Scanner) IsTwin(o *Scanner, n, m, window int) bool {
 	if x.ending+o.ending != endNone {
 		return false
 	}
-	mine, others := x.marks(), o.marks()
+	mine, others := x.listPlaces(), o.listPlaces()
 	for i := range mine {
 		if min(n-*mine[i], window) != min(m-*others[i], window) {
 			return false

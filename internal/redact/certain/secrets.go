@@ -34,14 +34,14 @@ func (x *Scanner) oneOf(i int, list []token.Prefix) {
 	for k := range list {
 		p := &list[k]
 		start := i + 1 - len(p.Text)
-		if x.Has(start, p.Text) && x.prefixed(start, p) {
+		if x.Has(start, p.Text) && x.maskPrefixed(start, p) {
 			return
 		}
 	}
 }
 
-// prefixed masks the token of p if it begins at start, where its text is.
-func (x *Scanner) prefixed(start int, p *token.Prefix) bool {
+// maskPrefixed masks the token of p if it begins at start, where its text is.
+func (x *Scanner) maskPrefixed(start int, p *token.Prefix) bool {
 	if !p.Match(&x.Cursor, start) {
 		return false
 	}

@@ -23,7 +23,7 @@ func (x *Scanner) putty(i int) int {
 		for e < len(x.S) && x.S[e] == '=' {
 			e++
 		}
-		if e == line || e-v > span.MaxLen-maxTail && line > v+MaxBehind {
+		if e == line || e-v > span.MaxLen-maxTail && line > v+MaxBefore {
 			break
 		}
 		end = e
@@ -37,8 +37,8 @@ func (x *Scanner) putty(i int) int {
 	return v
 }
 
-// cryptHash masks the password hash of which a digit stands at i after a
-// "$": $1$, $5$, $6$ and $2b$ of crypt(3), $argon2id$ and $y$ are told
+// cryptHash masks the password hash of which a digit is at i after a
+// "$": $1$, $5$, $6$ and $2b$ of crypt(3), $argon2id$ and $y$ are found
 // elsewhere. The salt goes with it.
 func (x *Scanner) cryptHash(i int) {
 	b := i - 1
@@ -65,7 +65,7 @@ func (x *Scanner) cryptHash(i int) {
 	}
 }
 
-// yescrypt masks the hash whose parameters stand at i, after "$y$".
+// yescrypt masks the hash whose parameters are at i, after "$y$".
 func (x *Scanner) yescrypt(i int) {
 	salt := x.End(i, 16, char.Alnum)
 	if !x.Has(salt, "$") {

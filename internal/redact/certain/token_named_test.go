@@ -23,7 +23,7 @@ func TestKeysBehindTheirProviderAreFound(t *testing.T) {
 	} {
 		for _, key := range []string{hexKey, lowerKey, mixedKey + "4tVb"} {
 			in := strings.ReplaceAll(text, "§", key)
-			if out, rules := hide(in); strings.Contains(out, key[len(key)-6:]) {
+			if out, rules := hideFound(in); strings.Contains(out, key[len(key)-6:]) {
 				t.Errorf("%q stays: %v", in, rules)
 			}
 		}
@@ -36,14 +36,14 @@ func TestParametersOfKeysAreFound(t *testing.T) {
 		"authorization: bearer AAAAAAAAAAAAAAAAAAAAAMLheAAAAAAA0%2Bu" + mixedKey,
 		"a bearer " + mixedKey + "%3D" + mixedKey,
 	} {
-		if out, _ := hide(in); strings.HasSuffix(out, in[len(in)-6:]) {
+		if out, _ := hideFound(in); strings.HasSuffix(out, in[len(in)-6:]) {
 			t.Errorf("%q stays: %q", in, out)
 		}
 	}
 	for _, in := range []string{
 		"https://example.com/v1?key=some-name-of-a-page-2", "https://example.com/v1?key=" + hexKey,
 	} {
-		if out, _ := hide(in); out != in {
+		if out, _ := hideFound(in); out != in {
 			t.Errorf("%q became %q", in, out)
 		}
 	}
@@ -53,7 +53,7 @@ func TestParametersOfKeysAreFound(t *testing.T) {
 func TestKeysBehindANameWithoutASignAreFound(t *testing.T) {
 	for _, text := range []string{"acme token - '§'", "apiKey |§", "api_key §", "CLIENT_SECRET  §"} {
 		in := strings.ReplaceAll(text, "§", mixedKey)
-		if out, _ := hide(in); strings.Contains(out, mixedKey) {
+		if out, _ := hideFound(in); strings.Contains(out, mixedKey) {
 			t.Errorf("%q stays", in)
 		}
 	}
@@ -66,7 +66,7 @@ func TestOrdinaryValuesBehindProvidersStay(t *testing.T) {
 		"_postman_id: '" + hexKey + "'", "postman hash = " + hexKey,
 		"docker " + hexKey + hexKey,             // an image
 		"deepgram = '" + hexKey[:31] + "'",      // no size that a key has
-		"deepgram = '" + hexKey + "?x=1'",       // goes on
+		"deepgram = '" + hexKey + "?x=1'",       // continues
 		"deepgram = 'getUtf8StringFromBase64V'", // a name in code
 		"deepgram = " + strings.Repeat("1234567890", 4),
 		"mapquest: docs/guides/v2/setup-page-2",
@@ -76,7 +76,7 @@ func TestOrdinaryValuesBehindProvidersStay(t *testing.T) {
 		"call(token, '" + hexKey + "')",
 		"msg_" + mixedKey + " of " + mixedKey,
 	} {
-		if out, rules := hide(in); out != in {
+		if out, rules := hideFound(in); out != in {
 			t.Errorf("%q became %q by %v", in, out, rules)
 		}
 	}

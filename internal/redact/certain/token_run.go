@@ -17,7 +17,7 @@ func (x *Scanner) runToken(b int, list []token.Prefix) bool {
 	}
 	for k := range list {
 		p := &list[k]
-		if x.Has(b, p.Text) && x.prefixed(b, p) {
+		if x.Has(b, p.Text) && x.maskPrefixed(b, p) {
 			return true
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/token"
 )
 
-// shortest is the token of least length that a row describes.
-func shortest(p *token.Prefix) (text, body string) {
+// makeShortest returns the shortest token that a row describes, and its part after the prefix.
+func makeShortest(p *token.Prefix) (text, body string) {
 	var b strings.Builder
 	for _, c := range []byte("a1B2c3D4e5F6") {
 		if p.Holds(c) {
@@ -22,8 +22,8 @@ func shortest(p *token.Prefix) (text, body string) {
 	return p.Text + p.Then + body, body
 }
 
-// hide returns text without what is found in it, and the rules that found it.
-func hide(text string) (out string, rules []string) {
+// hideFound returns text without what is found in it, and the rules that found it.
+func hideFound(text string) (out string, rules []string) {
 	list, _ := Find([]byte(text), false)
 	last := 0
 	for _, sp := range span.Union(list) {
@@ -36,7 +36,7 @@ func hide(text string) (out string, rules []string) {
 // ShortestTokens returns the shortest token of each row, for tests of the whole.
 func ShortestTokens() (all []string) {
 	for _, p := range token.Prefixes() {
-		text, _ := shortest(&p)
+		text, _ := makeShortest(&p)
 		all = append(all, text)
 	}
 	return all
@@ -46,8 +46,8 @@ func ShortestTokens() (all []string) {
 // nothing of a word behind it.
 func TestEveryPrefixFindsItsShortestToken(t *testing.T) {
 	for _, p := range token.Prefixes() {
-		text, body := shortest(&p)
-		out, got := hide("got " + text + " now")
+		text, body := makeShortest(&p)
+		out, got := hideFound("got " + text + " now")
 		if !slices.Equal(got, []string{rule.Names[p.Rule]}) {
 			t.Errorf("%s was found by %v, want %s", text, got, rule.Names[p.Rule])
 		}
@@ -57,7 +57,7 @@ func TestEveryPrefixFindsItsShortestToken(t *testing.T) {
 		if p.Min == 1 {
 			continue
 		}
-		if out, got := hide("got " + text[:len(text)-1] + " now"); slices.Contains(got, rule.Names[p.Rule]) {
+		if out, got := hideFound("got " + text[:len(text)-1] + " now"); slices.Contains(got, rule.Names[p.Rule]) {
 			t.Errorf("%s was found with a character less: %q", text, out)
 		}
 	}

@@ -79,7 +79,7 @@ func (x *Scanner) webKeyMember(i int) bool {
 
 // isInWebKey reports whether the object around i has a key's type.
 func (x *Scanner) isInWebKey(i int) bool {
-	before := x.S[max(0, i-MaxBehind):i]
+	before := x.S[max(0, i-MaxBefore):i]
 	before = before[bytes.LastIndexByte(before, '{')+1:]
 	if bytes.Contains(before, []byte("kty")) {
 		return true

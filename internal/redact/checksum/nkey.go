@@ -2,8 +2,8 @@ package checksum
 
 import "bytes"
 
-// IsNKeySeed reports whether s has the form of a seed of NATS, whatever its check: "S", the letter of a role, and 56 more
-// of base32, digits among them.
+// IsNKeySeed reports whether s has the form of a seed of NATS, whatever its check: "S", the letter of a role, and 56
+// more of base32, digits among them.
 func IsNKeySeed(s []byte) bool {
 	if len(s) != 58 || s[0] != 'S' || bytes.IndexByte([]byte("UAONCX"), s[1]) < 0 {
 		return false

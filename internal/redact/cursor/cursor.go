@@ -12,7 +12,7 @@ import (
 // Cursor reads a text. Its methods note when they reach the end of the text.
 type Cursor struct {
 	S []byte
-	// Touched says that a detector read on to the end of the text, so that
+	// Touched is true if a search read on to the end of the text, so that
 	// more text could change its mind: it is called again when there is more.
 	// The methods is, has, fold and end see to it; one that reads s by
 	// itself, across white space, calls touch.

@@ -115,11 +115,10 @@ func (x *Cursor) separator(j int) (byte, int) {
 	return 0, 0
 }
 
-// LeadingDigits is how many of the first eight bytes of s are digits before one
-// that is none.
+// LeadingDigits returns the number of digits that the first eight bytes of s begin with.
 func LeadingDigits(s []byte) int {
 	// The high half of a digit is 3, also with 6 added to the low one. What
-	// is carried comes from a byte that is none, into those after it.
+	// is carried comes from a byte that is not a digit, into those after it.
 	const high, six, three = 0xf0f0f0f0f0f0f0f0, 0x0606060606060606, 0x3030303030303030
 	w := binary.LittleEndian.Uint64(s)
 	return bits.TrailingZeros64((w&high^three)|((w+six)&high^three)) >> 3

@@ -25,8 +25,8 @@ func newShelf(t *testing.T, specs ...Spec) *Shelf {
 	return s
 }
 
-// Rows with the same command share one process, each with its own time; a text is asked about once. What no row names
-// any longer is ended, and what is still named goes on.
+// Rows with the same command share one process, each with its own time; a text is sent once. A process that no row
+// names any longer is ended, and the others keep running.
 func TestShelfSharesProcesses(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "record")
 	one, two := specOf(10*time.Second, "record", record), specOf(20*time.Second, "record", record)

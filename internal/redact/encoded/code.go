@@ -38,7 +38,8 @@ func Unbase64(d, run []byte) []byte {
 	d = slices.Grow(d, len(run)/4*3+3)
 	i := 0
 	for ; i+4 <= len(run); i += 4 {
-		v := uint32(sextet[run[i]])<<18 | uint32(sextet[run[i+1]])<<12 | uint32(sextet[run[i+2]])<<6 | uint32(sextet[run[i+3]])
+		v := uint32(sextet[run[i]])<<18 | uint32(sextet[run[i+1]])<<12 |
+			uint32(sextet[run[i+2]])<<6 | uint32(sextet[run[i+3]])
 		d = append(d, byte(v>>16), byte(v>>8), byte(v))
 	}
 	switch len(run) - i {
@@ -51,9 +52,9 @@ func Unbase64(d, run []byte) []byte {
 	return d
 }
 
-var sextet = sextets()
+var sextet = makeSextets()
 
-func sextets() (t [256]byte) {
+func makeSextets() (t [256]byte) {
 	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
 		t[c] = byte(i)
 	}
@@ -61,7 +62,7 @@ func sextets() (t [256]byte) {
 	return t
 }
 
-// runByte says what a byte of a run is and is not.
+// runByte is a set of properties of a byte of a run.
 type runByte uint8
 
 const (

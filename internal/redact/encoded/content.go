@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
-// IsReadable reports whether most of d is text, as it is where a word stood before
-// the base64 and gave a few bytes of nonsense.
+// IsReadable reports whether most of d is text: a word before the base64 gives a few bytes of
+// nonsense.
 func IsReadable(d []byte) bool {
 	if len(d) < 12 {
 		return false
@@ -118,7 +118,7 @@ func IsPrivateKey(d []byte) bool {
 // whether what it holds can be text, as a bit: where seven bytes in ten are
 // ASCII or three in four are not; or, as in text of both, none of the last ones
 // is a control byte. An identifier or a hash, half of whose bytes are ASCII by
-// chance and one in eight a control byte, is told by this without being read.
+// chance and one in eight a control byte, is recognized by this without being read.
 func findTexts(run []byte) (ways byte) {
 	// Of four characters the first three hold the highest bit of a byte each.
 	var low [4]uint64
@@ -135,7 +135,7 @@ func findTexts(run []byte) (ways byte) {
 	return ways
 }
 
-// MayHold reports whether something may be encoded in a run. It is quick for the runs that texts have most: identifiers,
+// MayHold reports whether something may be encoded in a run. It is quick for the most frequent runs: identifiers,
 // hashes, names and paths.
 func MayHold(run []byte) bool {
 	if len(run) > 64 {

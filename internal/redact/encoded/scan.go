@@ -16,7 +16,7 @@ const (
 	windowMargin = 512
 	// maxWidth is the longest line of a run of several lines (RFC 2045 section 6.8 has 76 at most).
 	maxWidth = 256
-	// maxPadding is how many "=" belong to a run.
+	// maxPadding is the largest number of "=" at the end of a run.
 	maxPadding = 6
 )
 
@@ -178,8 +178,8 @@ func EndsLine(s []byte, i int) bool {
 	return i >= len(s) || char.IndexByte("\r\n=\"'`-<\\)", s[i]) >= 0
 }
 
-// findRun returns where the first run of at least MinRun bytes begins in s, at from or after it, -1 if there is none.
-// from is not within a run, or at its begin.
+// findRun returns where the first run of at least MinRun bytes begins in s, at from or after it, or -1.
+// from is not within a run, or at its beginning.
 func findRun(s []byte, from int) int {
 	// A run of MinRun bytes covers two words of eight bytes next to each other, wherever they begin.
 	for i := from; ; {
@@ -209,7 +209,7 @@ func findRun(s []byte, from int) int {
 	}
 }
 
-// skipGaps returns a place, at i or after it, from which on two words have no gap, -1 if there is none.
+// skipGaps returns a place, at i or after it, from which on two words have no gap, or -1.
 func skipGaps(s []byte, i int) int {
 	if i+16 > len(s) {
 		return -1

@@ -9,12 +9,12 @@ import (
 
 // Wide is how text of more than one byte to a character is written.
 type Wide struct {
-	Size int // 2 or 4; 0 is none
+	Size int // 2 or 4; 0 for other text
 	bom  int // bytes of the mark before it
 	big  bool
 }
 
-// FindWide tells UTF-16 and UTF-32 by their mark, or by where the NULs stand in
+// FindWide recognizes UTF-16 and UTF-32 by their mark, or by the places of the NULs in
 // what is otherwise ASCII.
 func FindWide(b []byte) Wide {
 	switch {
@@ -59,7 +59,7 @@ type order interface {
 	binary.AppendByteOrder
 }
 
-func (w Wide) order() order {
+func (w Wide) byteOrder() order {
 	if w.big {
 		return binary.BigEndian
 	}
@@ -71,7 +71,7 @@ func (w Wide) order() order {
 func (w Wide) Decode(b []byte) (text, rest []byte) {
 	b = b[w.bom:]
 	n := len(b) - len(b)%w.Size
-	order := w.order()
+	order := w.byteOrder()
 	text = make([]byte, 0, n)
 	for i := 0; i < n; i += w.Size {
 		if w.Size == 4 {
@@ -93,7 +93,7 @@ func (w Wide) Decode(b []byte) (text, rest []byte) {
 // Encode appends text, and rest, after the mark of b.
 func (w Wide) Encode(b, text, rest []byte) []byte {
 	out := append(make([]byte, 0, w.bom+len(text)*w.Size+len(rest)), b[:w.bom]...)
-	order := w.order()
+	order := w.byteOrder()
 	for _, r := range string(text) {
 		if w.Size == 4 {
 			out = order.AppendUint32(out, uint32(r))

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
-// maxLevels is how often a text may be encoded to be searched.
+// maxLevels is the number of encodings of a text, one in another, that are opened.
 const maxLevels = 2
 
 // OpenRun searches what a run of base64, base32 or hexadecimal holds. It returns the rule and the part of the run that
@@ -46,13 +46,13 @@ func (r *runReader) ReadWhole(d []byte) (over, read bool) {
 	if !encoded.IsReadable(d) {
 		return false, false
 	}
-	return r.read(d, encoded.FindMedium(d) != ""), true
+	return r.readText(d, encoded.FindMedium(d) != ""), true
 }
 
 // ReadStretch reads text between other bytes. In a picture or a font only secrets count: those name their makers.
-func (r *runReader) ReadStretch(d []byte, media bool) (over bool) { return r.read(d, media) }
+func (r *runReader) ReadStretch(d []byte, media bool) (over bool) { return r.readText(d, media) }
 
-func (r *runReader) read(text []byte, media bool) (over bool) {
+func (r *runReader) readText(text []byte, media bool) (over bool) {
 	found := r.e.plainPass(text, false)
 	if r.levels > 1 {
 		var scan encoded.Scanner

@@ -118,7 +118,7 @@ func (e *Engine) Text(s []byte) (r finding.Result) {
 	return finding.Result{Out: out, Findings: finding.FromSpans(spans, 0, nil)}
 }
 
-// Hidden is the answer of an engine that cannot judge: nothing is shown.
+// Hidden returns the result of an engine that failed: all of s is masked.
 func Hidden(s []byte) finding.Result {
 	return finding.Result{
 		Out:      []byte(mask.Secret),
@@ -159,7 +159,7 @@ func (e *Engine) Clean(s []byte) ([]byte, []span.Span) {
 }
 
 // Pass returns what is found in s, in s with its escapes written out, and in what is encoded in s, in order and
-// apart. In the last pass a span goes on to its line's end.
+// apart. In the last pass a span extends to the end of its line.
 func (e *Engine) Pass(s []byte, last bool) []span.Span {
 	list := e.plainPass(s, last)
 	if !e.Opens {
@@ -220,7 +220,7 @@ func (e *Engine) Apply(s []byte, spans []span.Span) ([]byte, []span.Edit) {
 		at := len(out)
 		text := s[sp.Start:sp.End]
 		if e.Replacement == nil {
-			text = Told(text)
+			text = SelectMaskText(text)
 		}
 		out = e.AppendMask(out, sp.Rule, text)
 		edits = append(edits, span.Edit{Start: sp.Start, End: sp.End, Out: at, N: len(out) - at})
@@ -229,9 +229,9 @@ func (e *Engine) Apply(s []byte, spans []span.Span) ([]byte, []span.Edit) {
 	return append(out, s[last:]...), edits
 }
 
-// Told returns what a mask may tell of the text behind it: its first span.MaxLen
+// SelectMaskText returns the part of a finding of which a mask is made: its first span.MaxLen
 // bytes, with escapes written out.
-func Told(text []byte) []byte {
+func SelectMaskText(text []byte) []byte {
 	text = text[:min(len(text), span.MaxLen)]
 	if u, _ := escape.Unfold(text); u != nil {
 		return u

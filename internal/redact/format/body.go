@@ -183,8 +183,8 @@ func closed(what string, list []finding.Finding, b []byte, opaque bool) (finding
 	return r, nil
 }
 
-// narrow reads b as who heeds neither a mark nor where the NULs stand: what
-// stands in characters of one byte after them is another text to them.
+// narrow reads b as a reader does that ignores marks and NULs: to it, characters of
+// one byte after them are another text.
 func (n *nest) narrow(b []byte, level int) (list []finding.Finding, failed error) {
 	stretches(b, func(_ int, s []byte) bool {
 		var spans []span.Span

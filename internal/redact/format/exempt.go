@@ -59,7 +59,7 @@ func (x *exemptions) within(name []byte) string {
 	return begin
 }
 
-// holds says whether a name follows begin in one of the paths.
+// holds reports whether a name follows begin in one of the paths.
 func (x *exemptions) holds(begin string, name []byte) bool {
 	for _, k := range x.paths {
 		if begin != "" && len(k) > len(begin) && k[:len(begin)] == begin && k[len(begin):] == string(name) {

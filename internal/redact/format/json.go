@@ -354,7 +354,7 @@ func (w *walker) peek(s []byte) ([]byte, []span.Span) {
 }
 
 // isSigned says that s is a signature of 64 bytes, or a document that was signed,
-// in base64. To a detector such text is noise, in which one out of some ten
+// in base64. To a search such text is noise, in which one out of some ten
 // thousand has what looks like personal data; and what nobody opens shows nothing.
 func isSigned(s []byte) bool {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(s)))
@@ -377,7 +377,7 @@ func isHash(s []byte) bool {
 	return true
 }
 
-// maxWord is the length of a string in which no detector finds anything where
+// maxWord is the length of a string in which no search finds anything where
 // it is all small letters and "_": most names of members, and many values.
 const maxWord = 16
 

@@ -167,7 +167,8 @@ func (n *nest) decoded(d []byte, level int) (r rule.Rule, read bool, err error) 
 	if n.peeks && !encoded.IsReadable(d) && encoded.FindWide(d).Size == 0 {
 		return rule.None, false, nil
 	}
-	if packing(d) == packNone && sealedName(d) == "" && encoded.FindWide(d).Size == 0 && (!encoded.IsReadable(d) || mediaName(d) != "") {
+	isPlain := packing(d) == packNone && sealedName(d) == "" && encoded.FindWide(d).Size == 0
+	if isPlain && (!encoded.IsReadable(d) || mediaName(d) != "") {
 		return rule.None, false, nil
 	}
 	if level >= maxLevels {

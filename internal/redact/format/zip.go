@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/finding"
 )
 
-// maxGap is the largest descriptor that may stand after a member's data
+// maxGap is the largest descriptor that may follow a member's data
 // (APPNOTE 4.3.9).
 const maxGap = 24
 
@@ -73,8 +73,8 @@ func gapless(b []byte, z *zip.Reader) error {
 	return nil
 }
 
-// followsHead says whether the member whose data begins at data has its head
-// at last, or after the descriptor that may stand there.
+// followsHead reports whether the member whose data begins at data has its head
+// at last, or after the descriptor that may be there.
 func followsHead(b []byte, last, data int) bool {
 	for _, d := range [...]int{0, 12, 16, 20, maxGap} {
 		h := last + d

@@ -16,6 +16,8 @@ type coding struct {
 	encode  func(text []byte) []byte
 	// isWhole says that the decoded text is a value itself, although none that is known.
 	isWhole bool
+	// isCode says that the text is base64 or hexadecimal.
+	isCode bool
 }
 
 // listCodings returns the ways in which a text may be an encoding of another.
@@ -44,7 +46,7 @@ func readHex(text []byte) (coding, bool) {
 		return coding{}, false
 	}
 	isUpper := bytes.ContainsAny(text, "ABCDEF")
-	return coding{decoded: d, encode: func(b []byte) []byte {
+	return coding{decoded: d, isCode: true, encode: func(b []byte) []byte {
 		out := hex.AppendEncode(nil, b)
 		if isUpper {
 			out = bytes.ToUpper(out)
@@ -75,7 +77,7 @@ func readBase64(text []byte) (coding, bool) {
 		return coding{}, false
 	}
 	isPadded := len(plain)%4 == 0 && alphabet == base64.RawStdEncoding || len(plain) < len(code)
-	return coding{decoded: d, encode: func(b []byte) []byte {
+	return coding{decoded: d, isCode: true, encode: func(b []byte) []byte {
 		out := alphabet.AppendEncode(nil, b)
 		for isPadded && len(out)%4 != 0 {
 			out = append(out, '=')
@@ -261,12 +263,12 @@ func (r *Request) replaceDecoded(rule string, text []byte) []byte {
 		if inner == nil {
 			continue
 		}
-		if p := c.encode(inner); r.addPlaceholder(text, p, isRestored) {
+		if p := c.encode(inner); r.addPlaceholder(ruleAgain, text, p, isRestored) {
 			return p
 		}
 	}
 	if joined, p := r.joinPieces(rule, text); joined != nil {
-		if r.addPlaceholder(text, p, true) {
+		if r.addPlaceholder(ruleAgain, text, p, true) {
 			return p
 		}
 	}
@@ -287,14 +289,75 @@ func (r *Request) replaceInner(rule string, c coding) (inner []byte, isRestored 
 	if c.isWhole && rule != ruleAgain {
 		return r.Replace(rule, c.decoded), true
 	}
-	if r.search == nil {
-		return nil, false
+	if r.search != nil {
+		if out := r.search(c.decoded); out != nil && !bytes.Equal(out, c.decoded) {
+			return out, true
+		}
 	}
-	out := r.search(c.decoded)
-	if out == nil || bytes.Equal(out, c.decoded) {
-		return nil, false
+	// The value of a Secret of Kubernetes, or of a header: a program decodes it and shows it without its name.
+	value := bytes.TrimRight(c.decoded, "\r\n")
+	if c.isCode && isNamed(rule) && isOneWord(value) {
+		p := r.Replace(rule, value)
+		return append(bytes.Clone(p), c.decoded[len(value):]...), r.isRestorable(p)
 	}
-	return out, true
+	return nil, false
+}
+
+// isNamed reports whether a rule finds a value by what stands next to it, not by its form.
+func isNamed(rule string) bool {
+	switch rule {
+	case "secret.assignment", "secret.field", "secret.bearer", "secret.basic", "secret.url", "secret.connection":
+		return true
+	}
+	return false
+}
+
+// isOneWord reports whether a decoded text is visible ASCII without a blank, and long enough to be sought.
+func isOneWord(text []byte) bool {
+	for _, c := range text {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(text) >= minAgain
+}
+
+// maxUser is the length of the longest name of a user before a password, in bytes.
+const maxUser = 64
+
+// replaceUserInfo returns the placeholder of a name and password, joined by a colon, that has one for each, so that
+// both are known alone as well; nil for any other text.
+func (r *Request) replaceUserInfo(rule string, text []byte) []byte {
+	user, password, found := bytes.Cut(text, []byte(":"))
+	if !found || !isOneWord(password) || len(user) > maxUser || bytes.ContainsFunc(user, isNoUserName) {
+		return nil
+	}
+	switch rule {
+	case "secret.url", "secret.connection", "secret.basic":
+	case "secret.assignment": // also a password that has a colon
+		if len(user) == 0 || !isLetter(user[0]) || bytes.IndexByte(password, ':') >= 0 {
+			return nil
+		}
+	default:
+		return nil
+	}
+	var out []byte
+	isRestored := true
+	if len(user) > 0 {
+		out = bytes.Clone(r.Replace(rule, user))
+		isRestored = r.isRestorable(out)
+	}
+	p := r.Replace(rule, password)
+	isRestored = isRestored && r.isRestorable(p)
+	out = append(append(out, ':'), p...)
+	if !r.addPlaceholder(rule, text, out, isRestored) {
+		return nil
+	}
+	return out
+}
+
+func isNoUserName(c rune) bool {
+	return c >= 0x80 || !isLetter(byte(c)) && !isDigit(byte(c)) && !strings.ContainsRune("._-@+", c)
 }
 
 // piece is a value, or what follows the prefix of one, and the same part of its placeholder.

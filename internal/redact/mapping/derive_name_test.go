@@ -26,7 +26,8 @@ func TestProseKeepsItsForm(t *testing.T) {
 	} {
 		got, kept := derivePlaceholder([]byte("0123456789abcdef"), "detector.name", []byte(value), 0)
 		letters := len(regexp.MustCompile(`[A-Za-z]`).FindAllString(got, -1))
-		if !regexp.MustCompile("^"+form+"$").MatchString(got) || kept != 0 || letters < 2*min(minSyllables, mostSyllables) {
+		least := 2 * min(minSyllables, mostSyllables)
+		if !regexp.MustCompile("^"+form+"$").MatchString(got) || kept != 0 || letters < least {
 			t.Errorf("%s became %s", value, got)
 		}
 	}
@@ -68,7 +69,8 @@ func TestFoundNamesAreSoughtEverywhere(t *testing.T) {
 	if err != nil || string(out.Out) != "by "+p+": ok" {
 		t.Errorf("%s %v", out.Out, err)
 	}
-	if got, n := r.Snapshot().RestoreText(false, []byte("Dear "+p+",")); string(got) != "Dear Ann Lee," || n.Restored != 1 {
+	got, n := r.Snapshot().RestoreText(false, []byte("Dear "+p+","))
+	if string(got) != "Dear Ann Lee," || n.Restored != 1 {
 		t.Errorf("%s %+v", got, n)
 	}
 	found := r.FindPlaceholders([]byte("Dear " + p + ", " + p))

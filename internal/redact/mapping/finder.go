@@ -77,9 +77,7 @@ func (e *entry) isSought() bool {
 	if e.oneWay || len(e.value) < minAgain || len(e.value) > maxAgain {
 		return false
 	}
-	switch e.rule {
-	case "secret.assignment", "secret.field", "secret.bearer", "secret.basic", "secret.url", "secret.connection":
-	default:
+	if !isNamed(e.rule) {
 		if strings.HasPrefix(e.rule, "secret.") {
 			return e.rule != ruleAgain && len(e.value) >= minSplit
 		}

@@ -159,6 +159,9 @@ func (r *Request) Replace(rule string, text []byte) []byte {
 		if p := r.replaceDecoded(rule, text); p != nil {
 			return p
 		}
+		if p := r.replaceUserInfo(rule, text); p != nil {
+			return p
+		}
 	}
 	return r.addDerived(rule, text, oneWay)
 }
@@ -227,8 +230,9 @@ func (r *Request) isFree(placeholder string) bool {
 	return r.s.byPlaceholder[placeholder] == nil && !r.s.real[placeholder] && !r.isReal(placeholder)
 }
 
-// addPlaceholder adds a value with a placeholder that was made of others. It reports false if that is taken.
-func (r *Request) addPlaceholder(text, placeholder []byte, isRestored bool) bool {
+// addPlaceholder adds a value that rule found, with a placeholder that was made of others. It reports false if that
+// is taken.
+func (r *Request) addPlaceholder(rule string, text, placeholder []byte, isRestored bool) bool {
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +240,7 @@ func (r *Request) addPlaceholder(text, placeholder []byte, isRestored bool) bool
 	if len(p) < minEncoded || p == string(text) || !r.isFree(p) {
 		return false
 	}
-	r.addEntry(&entry{rule: ruleAgain, value: string(text), placeholder: p, kept: len(p), oneWay: !isRestored,
+	r.addEntry(&entry{rule: rule, value: string(text), placeholder: p, kept: len(p), oneWay: !isRestored,
 		used: r.id})
 	if isRestored {
 		s.noteUnsaved(s.byPlaceholder[p])

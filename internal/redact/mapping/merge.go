@@ -157,7 +157,8 @@ func (p *signedParts) takeMerge(row string) (merged signedBatch, of map[string]b
 			merged.saved = have.saved
 		}
 	}
-	for _, sum := range slices.SortedFunc(maps.Keys(sums), func(a, b [32]byte) int { return slices.Compare(a[:], b[:]) }) {
+	compare := func(a, b [32]byte) int { return slices.Compare(a[:], b[:]) }
+	for _, sum := range slices.SortedFunc(maps.Keys(sums), compare) {
 		merged.sums = append(merged.sums, sum[:])
 	}
 	return merged, of

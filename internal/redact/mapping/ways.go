@@ -24,6 +24,19 @@ var ways = [...]func(string) string{
 	strings.NewReplacer(`'`, `'\''`).Replace,                                 // in single quotes of a shell
 	strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace, // in double quotes of a shell
 	html.EscapeString,
+	escapeBefore(`\.*[]^$/`),                 // in a pattern of sed
+	escapeBefore(`\/&`),                      // in what sed writes in its place
+	escapeBefore(`\.+*?()|[]{}^$/`),          // in a pattern between slashes
+	escapeBefore(`\.+*?()|[]{}^$-#&~` + " "), // as re.escape of Python does
+}
+
+// escapeBefore returns a function that writes a backslash before each of some characters.
+func escapeBefore(characters string) func(string) string {
+	var pairs []string
+	for _, c := range characters {
+		pairs = append(pairs, string(c), `\`+string(c))
+	}
+	return strings.NewReplacer(pairs...).Replace
 }
 
 // escapeComponent percent-encodes as encodeURIComponent of JavaScript does.

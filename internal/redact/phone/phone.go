@@ -1,8 +1,8 @@
-// Package phone knows how numbers of phones are written: national forms, extensions, the
-// words next to a number, and whether a number is among words.
+// Package phone recognizes phone numbers: national forms, extensions, the words next to a
+// number, and whether a number is in prose.
 //
 // Everything here is a pure function of a text and the groups of digits in it. A function
-// reads at most 160 bytes before a number and ReachAfter behind it.
+// reads at most 160 bytes before a number and ReachAfter after it.
 package phone
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 )
 
-// ReachAfter is the most that is read behind a number.
+// ReachAfter bounds the bytes that are read after a number.
 const ReachAfter = 96
 
 // Evidence tells how far the form of a number shows that it is a phone's.
@@ -102,7 +102,7 @@ func matchAmerican(s []byte, g []cursor.Group, bracket bool) int {
 	return k + 3
 }
 
-// matchExit returns the number of groups of a number behind the exit code 00 and a country's
+// matchExit returns the number of groups of a number after the exit code 00 and a country's
 // code, or 0: 0044 20 7946 0958, 00 33 1 23 45 67 89.
 func matchExit(s []byte, g []cursor.Group) int {
 	at := g[0].At
@@ -143,7 +143,7 @@ func IsHalfDotted(g []cursor.Group) bool {
 }
 
 // IsDay reports whether groups are a day: with one sign between, a month and a day
-// that can be, and no further group behind blanks.
+// that can be, and no further group after blanks.
 func IsDay(s []byte, g []cursor.Group) bool {
 	if !cursor.IsDate(g) || g[0].Sep != g[1].Sep || g[0].Sep == ' ' && len(g) > 3 {
 		return false
@@ -157,13 +157,13 @@ func IsDay(s []byte, g []cursor.Group) bool {
 	return (c == '1' || c == '2') && m > 0 && d > 0 && min(m, d) <= 12 && max(m, d) <= 31
 }
 
-// IsContinued reports whether a dash joins more digits to the number that ends at i, also behind
+// IsContinued reports whether a dash joins more digits to the number that ends at i, also after
 // letters: it is a part of an identifier such as a UUID.
 func IsContinued(s []byte, i int) bool {
 	if i >= len(s) || s[i] != '-' {
 		return false
 	}
-	for j := i + 1; j < min(len(s), i+reachBehind) && char.Class[s[j]]&char.Alnum != 0; j++ {
+	for j := i + 1; j < min(len(s), i+reachAfterWord) && char.Class[s[j]]&char.Alnum != 0; j++ {
 		if char.Class[s[j]]&char.Digit != 0 {
 			return true
 		}

@@ -112,8 +112,8 @@ func TestWordsNameANumber(t *testing.T) {
 	} {
 		g, _ := readGroups(s)
 		last := g[len(g)-1]
-		if got := HasWordBehind([]byte(s), g, last.At+last.N); got != want {
-			t.Errorf("HasWordBehind(%q) is %v", s, got)
+		if got := HasWordAfter([]byte(s), g, last.At+last.N); got != want {
+			t.Errorf("HasWordAfter(%q) is %v", s, got)
 		}
 	}
 	for _, s := range []string{"тел. §", "電話 §", "Tél : §", "điện thoại §"} {
@@ -140,7 +140,7 @@ func TestCutTextsPanicNowhere(t *testing.T) {
 				end := ExtensionEnd(s, g[len(g)-1].At+g[len(g)-1].N)
 				_ = IsInProse(s, i, end) || IsOtherKind(s, i) || IsOwned(s, i) || HasWordBefore(s, i) ||
 					HasMarkBefore(s, i) ||
-					HasWordBehind(s, g, end) || IsContinued(s, end) || IsDay(s, g) || IsYears(s, g)
+					HasWordAfter(s, g, end) || IsContinued(s, end) || IsDay(s, g) || IsYears(s, g)
 			}
 		}
 	}

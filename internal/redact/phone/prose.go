@@ -68,7 +68,7 @@ func signsOfCode() (t [256]bool) {
 
 const (
 	reachBefore = 40 // bytes of a line that must not look like code, before a number
-	reachAfter  = 32 // and behind it
+	reachAfter  = 32 // and after it
 )
 
 // IsInProse reports whether the number [start, end) is between words of a sentence, or alone
@@ -78,7 +78,7 @@ func IsInProse(s []byte, start, end int) bool {
 	if left == sideCode {
 		return false
 	}
-	right := sideBehind(s, end, left == sideWord)
+	right := sideAfter(s, end, left == sideWord)
 	switch {
 	case right == sideCode:
 		return false
@@ -133,7 +133,7 @@ func sideBefore(s []byte, i int) side {
 	return sideWord
 }
 
-// isLineStart reports whether a line or a string begins at i: also behind "\n" as it is escaped.
+// isLineStart reports whether a line or a string begins at i: also after an escaped "\n".
 func isLineStart(s []byte, i int) bool {
 	return i == 0 || s[i-1] == '\n' || s[i-1] == '\r' || i > 1 && s[i-2] == '\\' && (s[i-1] == 'n' || s[i-1] == 'r')
 }
@@ -158,8 +158,8 @@ func isCode(s []byte, i int) bool {
 	return false
 }
 
-// sideBehind returns what is behind i. quoted allows a quote to end a string there.
-func sideBehind(s []byte, i int, quoted bool) side {
+// sideAfter returns what follows i. quoted allows a quote to end a string there.
+func sideAfter(s []byte, i int, quoted bool) side {
 	j := i
 	for n := 0; n < 2 && j < len(s) && (s[j] == ')' || s[j] == '*'); n++ {
 		j++
@@ -194,7 +194,7 @@ func sideBehind(s []byte, i int, quoted bool) side {
 	switch {
 	case e == j && stop && char.Class[s[j]]&char.Digit != 0:
 		return sideEdge // the next sentence or list item begins with a number
-	case e == j || e < len(s) && char.IndexByte(" \n\r,.;:?!)\"'/", s[e]) < 0 || isCodeBehind(s, e):
+	case e == j || e < len(s) && char.IndexByte(" \n\r,.;:?!)\"'/", s[e]) < 0 || isCodeAfter(s, e):
 		return sideCode
 	}
 	return sideWord
@@ -205,8 +205,8 @@ func isLineEnd(s []byte, i int) bool {
 		s[i] == '\\' && i+1 < len(s) && (s[i+1] == 'n' || s[i+1] == 'r')
 }
 
-// isCodeBehind reports whether the line behind i has signs of code.
-func isCodeBehind(s []byte, i int) bool {
+// isCodeAfter reports whether the line after i has signs of code.
+func isCodeAfter(s []byte, i int) bool {
 	for j := i; j < min(len(s), i+reachAfter) && s[j] != '\n' && s[j] != '"'; j++ {
 		if codeSigns[s[j]] && s[j] != ';' {
 			return !(s[j] == '\\' && j+1 < len(s) && s[j+1] == 'n')
@@ -237,7 +237,7 @@ func isBelowWords(s []byte, i int) bool {
 	return end > 0 && words > 0
 }
 
-// isAboveNumber reports whether the line behind the one of i begins with a digit: a column.
+// isAboveNumber reports whether the line after the one of i begins with a digit: a column.
 func isAboveNumber(s []byte, i int) bool {
 	for n := 0; i < len(s) && s[i] != '\n'; n++ {
 		if i++; n > 4 {

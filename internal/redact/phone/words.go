@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
 )
 
-// Words say plainly that a number of a phone is near.
+// Words name a phone number that is near them.
 var Words = [...]string{
 	"phone", "phones", "telephone", "tel", "mobile", "cell", "cellphone", "fax", "whatsapp", "landline", "telefon",
 	"handy", "mobil", "tlf", "msisdn", "phonenumber", "smartphone", "festnetz", "voicemail", "telefax",
 }
 
-// CallWords say it where the number looks like one.
+// CallWords do so if the number has a form of phones.
 var CallWords = [...]string{
 	"call", "dial", "dialed", "dialing", "ring", "text", "sms", "contact", "reach",
 	"reached", "phoned", "texted", "telegram", "viber", "hotline",
@@ -22,7 +22,7 @@ var CallWords = [...]string{
 	"ligue", "ligar", "contato", "bellen", "bereikbaar", "zadzwon", "ringa", "ringe", "kontakt", "kontakta",
 }
 
-// nameParts say plainly that a number follows, also as a part of a name.
+// nameParts name a number that follows, also as a part of a longer word.
 var nameParts = char.NewWordList(
 	"telefono", "telefone", "telefoon", "telefonnummer", "telefonnr", "rufnummer", "handynummer",
 	"mobilnummer", "mobiltelefon", "durchwahl", "portable", "gsm", "natel", "movil", "celular",
@@ -31,19 +31,19 @@ var nameParts = char.NewWordList(
 	"telefonnumret",
 )
 
-// clauseWords say it of a number in the same clause.
+// clauseWords name a number in the same clause.
 var clauseWords = char.NewWordList(
 	"phone", "phones", "telephone", "cellphone", "mobile", "landline", "fax", "whatsapp", "sms",
 	"voicemail", "answering", "telefon",
 )
 
-// behindWords say it of a number that they follow; labels only in brackets or after a dash.
+// afterWords name a number that precedes them; labels only in brackets or after a dash.
 var (
-	behindWords = char.NewWordList(
+	afterWords = char.NewWordList(
 		"phone", "telephone", "cellphone", "mobile", "cell", "landline", "fax", "tel", "whatsapp", "voicemail",
 		"telefon", "mobil", "handy", "portable", "movil", "cellulare", "celular", "gsm",
 	)
-	behindLabels = char.NewWordList(
+	afterLabels = char.NewWordList(
 		"home", "work", "office", "direct", "desk", "main", "private", "business", "buero", "privat", "bureau",
 		"oficina", "ufficio",
 	)
@@ -70,10 +70,10 @@ var (
 
 // Distances at which words are looked for.
 const (
-	reachWord   = 40  // before a number
-	reachClause = 120 // before a number, in the same clause
-	reachBehind = 20  // behind a number
-	reachIs     = 48  // behind "... is"
+	reachWord      = 40  // before a number
+	reachClause    = 120 // before a number, in the same clause
+	reachAfterWord = 20  // after a number
+	reachIs        = 48  // after "... is"
 )
 
 // closes tells the bytes that end a clause.
@@ -111,7 +111,7 @@ func HasMarkBefore(s []byte, i int) bool {
 	return false
 }
 
-// clauseStart returns where the clause begins in which i is, or the word behind
+// clauseStart returns where the clause begins in which i is, or the first word after
 // reachClause bytes before i.
 func clauseStart(s []byte, i int) int {
 	from := max(0, i-reachClause)
@@ -169,9 +169,9 @@ func wordsBefore(s []byte, i int, list [][]byte) [][]byte {
 	return list
 }
 
-// HasWordBehind reports whether a word behind the groups, which end at i, names them: (mobile),
+// HasWordAfter reports whether a word after the groups, which end at i, names them: (mobile),
 // - fax, is my number. Thousands are counted, not called.
-func HasWordBehind(s []byte, g []cursor.Group, i int) bool {
+func HasWordAfter(s []byte, g []cursor.Group, i int) bool {
 	j, label := i, false
 	for ; j < i+3 && j < len(s) && char.Class[s[j]]&char.Letter == 0; j++ {
 		switch s[j] {
@@ -183,7 +183,7 @@ func HasWordBehind(s []byte, g []cursor.Group, i int) bool {
 		}
 	}
 	e := j
-	for e < len(s) && e < i+reachBehind && char.Class[s[e]]&char.Letter != 0 {
+	for e < len(s) && e < i+reachAfterWord && char.Class[s[e]]&char.Letter != 0 {
 		e++
 	}
 	if j == i || e == j || e < len(s) && char.Class[s[e]]&char.Alnum != 0 {
@@ -191,17 +191,17 @@ func HasWordBehind(s []byte, g []cursor.Group, i int) bool {
 	}
 	switch word := s[j:e]; {
 	case char.EqualFold(word, "is"):
-		behind := s[e:min(len(s), i+reachIs)]
-		for k, c := range behind {
+		after := s[e:min(len(s), i+reachIs)]
+		for k, c := range after {
 			if closes[c] {
-				behind = behind[:k]
+				after = after[:k]
 				break
 			}
 		}
-		return clauseWords.IsIn(behind) || numbers.IsIn(behind) && owners.IsIn(behind)
+		return clauseWords.IsIn(after) || numbers.IsIn(after) && owners.IsIn(after)
 	case len(g) < 2 || IsThousands(g) && !label:
 		return false
 	default:
-		return behindWords.Has(word) || label && behindLabels.Has(word)
+		return afterWords.Has(word) || label && afterLabels.Has(word)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxWindow is how much of what was sent a lane keeps to look back on.
-	maxWindow = 2 * certain.MaxBehind
+	maxWindow = 2 * certain.MaxBefore
 	// minRetry is by how much a text without white space grows before it is
 	// looked at again.
 	minRetry = 512
@@ -28,7 +28,7 @@ type lane struct {
 	x     certain.Scanner
 	at    int // the first trigger that has not been judged
 	lit   int // where the next literal may begin
-	space int // after the last white space, or what stands for it
+	space int // after the last gap (isGap)
 	tried int // len(s) at the last look
 	// clear is a place that no trigger before it reads over, negative where none
 	// is known.
@@ -48,7 +48,7 @@ func openLane(e *engine.Engine, s []byte, base int, last bool) lane {
 	}
 }
 
-// isGap says whether white space ends at i, or what stands for it.
+// isGap reports whether white space, or a sign that ends a word as it does (char.IsStop), ends at i.
 func isGap(s []byte, i int) bool { return char.Class[s[i-1]]&char.Space != 0 || char.IsStop(s, i) }
 
 // lastGap returns the last gap of s after from, 0 for none.
@@ -149,7 +149,7 @@ func (l *lane) find(final bool) {
 // is found later can reach, in offsets of the stream.
 func (l *lane) sure() (to, back int) {
 	n := min(l.at, l.lit) + l.base
-	return span.Origin(l.edits, n, false), span.Origin(l.edits, n-certain.MaxBehind, false)
+	return span.Origin(l.edits, n, false), span.Origin(l.edits, n-certain.MaxBefore, false)
 }
 
 // reachNext is how far before a place the triggers stand that mostly read over

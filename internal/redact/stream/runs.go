@@ -15,8 +15,8 @@ type runs struct {
 	out []span.Span
 }
 
-// read opens the runs of l that can be opened.
-func (r *runs) read(l *lane, final bool) {
+// openRuns opens the runs of l that can be opened.
+func (r *runs) openRuns(l *lane, final bool) {
 	r.scan.Drop(l.base - r.base)
 	r.base = l.base
 	had := len(r.out)
@@ -28,10 +28,10 @@ func (r *runs) read(l *lane, final bool) {
 	r.out = slices.DeleteFunc(r.out, func(sp span.Span) bool { return !l.e.Class.Has(sp.Rule) })
 }
 
-// sure returns the place before which no span begins that is found later, in offsets of the stream.
-func (r *runs) sure() int { return r.scan.Sure() + r.base }
+// findSure returns the place before which no span begins that is found later, in offsets of the stream.
+func (r *runs) findSure() int { return r.scan.Sure() + r.base }
 
-// drop forgets what ended before sent.
-func (r *runs) drop(sent int) {
+// dropSent forgets what ended before sent.
+func (r *runs) dropSent(sent int) {
 	r.out = slices.DeleteFunc(r.out, func(sp span.Span) bool { return sp.End <= sent })
 }

@@ -70,7 +70,7 @@ func (t *stage) write(p []byte, final bool) []byte {
 		}
 	}
 	if t.e.Opens {
-		t.runs.read(&t.raw, final)
+		t.runs.openRuns(&t.raw, final)
 	}
 	t.piece = t.piece[:0]
 	t.send(final)
@@ -82,7 +82,7 @@ func (t *stage) write(p []byte, final bool) []byte {
 }
 
 // unfold feeds the lane of unfolded text, and opens it at the first escape,
-// which stands at from or after it.
+// which is at from or after it.
 func (t *stage) unfold(from int, final bool) {
 	l := &t.raw
 	if t.unfolded == nil {
@@ -162,7 +162,7 @@ func (t *stage) sure(final bool) (to, back int) {
 		to, back = min(to, n), min(back, b)
 	}
 	if t.e.Opens {
-		n := t.runs.sure()
+		n := t.runs.findSure()
 		to, back = min(to, n), min(back, n)
 	}
 	return to, back
@@ -267,7 +267,7 @@ func (t *stage) mask(sp span.Span) {
 	}
 	n := len(t.piece)
 	if t.e.Replacement == nil {
-		text = engine.Told(text)
+		text = engine.SelectMaskText(text)
 	}
 	t.piece = t.e.AppendMask(t.piece, sp.Rule, text)
 	n = len(t.piece) - n
@@ -280,8 +280,8 @@ func (t *stage) mask(sp span.Span) {
 func (t *stage) forget() {
 	keep := t.sent
 	if t.e.Opens {
-		t.runs.drop(t.sent)
-		keep = min(keep, t.runs.sure())
+		t.runs.dropSent(t.sent)
+		keep = min(keep, t.runs.findSure())
 	}
 	t.raw.drop(keep-t.raw.base, t.sent)
 	if t.unfolded != nil {

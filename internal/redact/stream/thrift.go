@@ -8,8 +8,8 @@ const (
 	// freeLooks is how many of them ordinary text takes at most.
 	freeLooks = 1024
 	// minPause and maxPause bound how many bytes come before the next search
-	// after one that failed; looksPaid is how many of the triggers that it asked
-	// each of them pays for.
+	// after one that failed; looksPaid is the number of the triggers that it
+	// asked for which each of them pays.
 	minPause, maxPause = 8, 64 << 10
 	looksPaid          = 2
 )

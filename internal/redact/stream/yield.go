@@ -55,8 +55,8 @@ func (s *Stream) yield() (out []byte, err error) {
 	return s.first.yield(), nil
 }
 
-// held is how much the stage, and those after it, keep of what may go on. The
-// text under a mask whose end has not come never does.
+// held returns the number of bytes that the stage, and those after it, keep and may still
+// write. The text under a mask whose end has not come is never written.
 func (t *stage) held() int {
 	n := 0
 	if t.cover == nil {
@@ -89,7 +89,7 @@ func (t *stage) yield() []byte {
 	return t.next.yield()
 }
 
-// plain says whether what is held is ordinary words, none of which a detector,
+// plain reports whether what is held is ordinary words, none of which a search,
 // a literal or what was found so far reaches into.
 func (t *stage) plain() bool {
 	l := &t.raw
@@ -109,7 +109,7 @@ func (t *stage) plain() bool {
 	for end > from && !char.Letterish(l.s[end-1]) {
 		end-- // the point at the end of a sentence waits for what follows it
 	}
-	return !l.reaches(end) && t.e.Pass(l.s[max(0, l.at-certain.MaxBehind):], false) == nil
+	return !l.reaches(end) && t.e.Pass(l.s[max(0, l.at-certain.MaxBefore):], false) == nil
 }
 
 // reaches says whether a trigger that has not been judged, before end, waits for

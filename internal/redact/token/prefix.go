@@ -21,10 +21,10 @@ type Prefix struct {
 	// More are the bytes that may follow besides; a full stop is not taken at
 	// the end.
 	More string
-	// Min is how many must follow, at most MaxFollow: what issuers give, or less
+	// Min is the number of bytes that must follow, at most MaxFollow: as issuers document, or less
 	// where lengths have changed.
 	Min int
-	// Max is how many may follow, at most 63, 0 for any: it is set where the
+	// Max is the number of bytes that may follow, at most 63, 0 for any: it is set where the
 	// length is fixed and the text so common that it is needed to tell.
 	Max int
 	// Bound wants a word to begin here, for a text that ends longer names
@@ -39,7 +39,7 @@ type Prefix struct {
 	Rule rule.Rule
 }
 
-// MaxFollow is how far after a prefix is read to decide, in bytes.
+// MaxFollow bounds the bytes after a prefix that are read to decide.
 const MaxFollow = 128
 
 // maxTail is the number of full stops, at most, that are cut from the end of a token.

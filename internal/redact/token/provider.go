@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 )
 
-// Provider is what a word before a value says of a provider of an API.
+// Provider tells whether a word before a value is the name of a provider of an API.
 type Provider uint8
 
 const (
 	// Unknown is a word that no provider has.
 	Unknown Provider = iota
-	// Common is a provider whose name stands before other values than keys too, such as
-	// hashes and numbers of versions: only a word for a key next to it tells.
+	// Common is a provider whose name also precedes values that are not keys, such as
+	// hashes and numbers of versions: a word for a key must be next to it.
 	Common
 	// Telling is a provider whose name before a random value tells that it is a key.
 	Telling
@@ -159,7 +159,8 @@ func listNeutral() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`is are was the my our your a an for of to in on with this that value val
 		env prod production
-		staging dev test live sandbox demo default io com net ai app apps co org v1 v2 v3 api rest http https www s x eu us
+		staging dev test live sandbox demo default io com net ai app apps co org
+		v1 v2 v3 api rest http https www s x eu us
 		user account project team org organization workspace server site bot web mobile basic header
 		client init initialize connect sdk setup new request
 		string str text const let var export set config setting settings url params`) {

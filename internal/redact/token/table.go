@@ -8,9 +8,9 @@ import (
 // CONTRIBUTING.md has the steps for a new row, under "A token that redaction finds by its prefix".
 
 // underscored, dashed and dotted are the prefixes that end in "_", "-" and
-// ".", in the forms that their issuers document. What is not bound is found
-// inside longer words too. A check inside a token (GitHub's, npm's) is not
-// asked for: the form alone is masked.
+// ".", in the forms that their issuers document. A prefix without Bound is found
+// inside longer words too. A check digit in a token (GitHub's, npm's) is not
+// verified: the form alone is masked.
 var (
 	underscored = [...]Prefix{
 		// Code hosts and registries.
@@ -332,7 +332,7 @@ var (
 		{Text: "k4.local.", Class: char.URL64, Min: 43, Bound: true, Rule: rule.PrivateKey},
 		{Text: "k4.secret.", Class: char.URL64, Min: 64, Bound: true, Rule: rule.PrivateKey},
 	}
-	// runs are told at the first digit of a word that begins with them.
+	// runs are prefixes without a sign at their end. They are looked for at the first digit of a word.
 	runs = [...]Prefix{
 		{Text: "ABIA", Class: char.Upper | char.Digit, Min: 16, Max: 16, Rule: rule.AWSKeyID}, // of a service's bearer
 		{Text: "ACCA", Class: char.Upper | char.Digit, Min: 16, Max: 16, Rule: rule.AWSKeyID}, // of a context

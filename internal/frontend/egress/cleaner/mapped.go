@@ -17,7 +17,7 @@ func ListMapped(d *domain.Domain, values mapping.Elsewhere) (list []Search) {
 	for _, e := range values.Secrets {
 		list = append(list, Search{e, RequestRules(d)})
 	}
-	if d.Personal == domain.Off || d.Personal == domain.Pass {
+	if d.Personal == domain.Off || d.Personal == domain.Pass || d.Request == domain.Placeholder {
 		return list
 	}
 	for _, e := range values.Personal {

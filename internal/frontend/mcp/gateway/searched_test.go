@@ -208,7 +208,9 @@ func TestHeldCallKeepsItsMasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, k, waiting(MaxWait), func(c *Config) { c.Engine = func() *redaction.Engine { return &redaction.Engine{Engine: e} } })
+	g := start(t, k, waiting(MaxWait), func(c *Config) {
+		c.Engine = func() *redaction.Engine { return &redaction.Engine{Engine: e} }
+	})
 	const args = `{"to":"ann@example.com"}`
 	state := holdByURL(t, g, 1, args)
 	g.client.Send(t, retry(2, args, state, accepted))
@@ -235,7 +237,9 @@ func TestRedactIsCheckedAtUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, k, waiting(MaxWait), func(c *Config) { c.Engine = func() *redaction.Engine { return &redaction.Engine{Engine: e} } })
+	g := start(t, k, waiting(MaxWait), func(c *Config) {
+		c.Engine = func() *redaction.Engine { return &redaction.Engine{Engine: e} }
+	})
 	const args = `{"k":"` + plantedKey + `"}`
 	g.client.Send(t, retry(2, args, holdByURL(t, g, 1, args), accepted))
 	g.k.waits(t, 2)

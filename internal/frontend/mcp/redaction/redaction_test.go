@@ -511,7 +511,8 @@ func TestDetectorOfTheContract(t *testing.T) {
 		t.Errorf("the detector got %q", w.texts)
 	}
 	out, err = search("mask").Result([]byte(`{"content":[{"type":"text","text":"by Ann Lee"}]}`))
-	if err != nil || !strings.Contains(string(out), `"by [pii]"`) || !strings.Contains(string(out), "result.content[0].text") {
+	if err != nil || !strings.Contains(string(out), `"by [pii]"`) ||
+		!strings.Contains(string(out), "result.content[0].text") {
 		t.Errorf("%s %v", out, err)
 	}
 	_, err = search("refuse").Request("arguments", []byte(`{"to":["x","Ann Lee"]}`))

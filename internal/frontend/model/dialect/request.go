@@ -62,8 +62,8 @@ type ToolResult struct {
 	Error bool
 	// Bytes is the size of the result in the body.
 	Bytes int64
-	// Seen says that words of the model stand after it, and something after those:
-	// by what the body tells it was there in an earlier request.
+	// Seen is true if words of the model follow it, and something follows those:
+	// then it was in an earlier request.
 	Seen bool
 }
 

@@ -52,7 +52,8 @@ func TestReplaceSearchesDocuments(t *testing.T) {
 			document("application/pdf", encodePDF(githubToken)) + `]}`, "messages[0].content[0].content[0] holds", ""},
 	} {
 		body := `{"messages":[{"role":"user","content":[` + c.part + `]}]}`
-		r, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, []byte(body), substitute.AllowBinaries)
+		r, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, []byte(body),
+			substitute.AllowBinaries)
 		if c.refused != "" {
 			refused, ok := errors.AsType[*holdfast.Error](err)
 			if !ok || refused.Kind != holdfast.KindDomainBlocked || !strings.Contains(refused.Why, c.refused) ||
@@ -76,7 +77,8 @@ func TestReplaceFindsValuesOfTheSessionInDocuments(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":[{"type":"text","text":"DB_PASSWORD=Maple417!xq"},` +
 		`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` +
 		encodePDF("it is Maple417!xq here") + `"}}]}]}`
-	_, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, []byte(body), substitute.AllowBinaries)
+	_, err := substitute.Replace(newEngine(t), nil, newSession(), dialect.Messages, []byte(body),
+		substitute.AllowBinaries)
 	if err == nil || !strings.Contains(err.Error(), "page 1 of the PDF in messages[0].content[1]") {
 		t.Fatal(err)
 	}
