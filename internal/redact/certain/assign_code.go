@@ -136,16 +136,3 @@ func isHumped(name []byte) bool {
 }
 
 func isCapital(c byte) bool { return char.Class[c]&char.Upper != 0 }
-
-// isTestResult reports whether the name at start, whose sign is at i, is a result that a program of tests prints
-// before the name of a test: "--- PASS: TestX/y (0.00s)", and "PASS: gas/i386/relax-5" at the begin of a line.
-func (x *Scanner) isTestResult(start, i int) bool {
-	if !x.Has(start, "PASS: ") {
-		return false
-	}
-	if start > 0 && x.S[start-1] != '\n' {
-		return x.Has(start-4, "--- ")
-	}
-	e := x.wordEnd(i + 2)
-	return bytes.ContainsAny(x.S[i+2:e], "/-._") && !bytes.ContainsAny(x.S[i+2:e], "!#$%&*+?^~")
-}

@@ -47,7 +47,7 @@ func (x *Scanner) isLogin(l, r int, host []byte) bool {
 	if b >= 3 && string(x.S[b-3:b]) == "://" {
 		return true // the user of a URL, or an example of a password
 	}
-	if isAlgorithm(x.S[l:r-len(host)-1], host) {
+	if mailhost.IsAlgorithm(x.S[l:r-len(host)-1], host) {
 		return true
 	}
 	if r < len(x.S) {
@@ -64,14 +64,6 @@ func (x *Scanner) isLogin(l, r int, host []byte) bool {
 		}
 	}
 	return x.behindRemote(l)
-}
-
-// isAlgorithm reports whether local@host is the name of an algorithm of SSH: hmac-sha2-256-etm@openssh.com.
-func isAlgorithm(local, host []byte) bool {
-	if h := string(host); h != "openssh.com" && h != "libssh.org" && h != "tinyssh.org" && h != "lysator.liu.se" {
-		return false
-	}
-	return bytes.IndexByte(local, '-') > 0 || string(local) == "zlib"
 }
 
 // behindRemote reports whether a command that takes an account of a machine is

@@ -213,7 +213,7 @@ func (x *Scanner) namedPhone(g []cursor.Group, mute bool) int {
 	at, end := g[0].At, g[k-1].At+g[k-1].N
 	x.Touch(end + phone.ReachAfter)
 	named := phone.HasWordAfter(x.S, g, end) || phone.HasMarkBefore(x.S, at)
-	if x.isOtherNumber(at, end) || mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) ||
+	if phone.IsOtherNumber(&x.Cursor, at, end) || mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) ||
 		k == 2 && g[0].Sep == '.' ||
 		cursor.IsAddress(g) || phone.IsHalfDotted(g) || phone.IsContinued(x.S, end) {
 		return 0
@@ -296,12 +296,4 @@ func (x *Scanner) added(i int, g []cursor.Group) bool {
 	last := g[len(g)-1]
 	book := len(g) == 1 && last.N == 13 && x.Has(last.At, "978")
 	return book || len(g) == 2 && g[0].N == 4 && g[0].Sep == '-' || x.Is(last.At+last.N, char.Letter)
-}
-
-// isOtherNumber reports whether the number [at, end) is a part of something else: of hexadecimal digits, of a version,
-// or the number of an issue.
-func (x *Scanner) isOtherNumber(at, end int) bool {
-	next := x.End(end, 2, char.Hex)
-	return x.Has(at-1, "#") || x.Is(end, char.Letter) && next > end && !x.Is(next, char.Letter&^char.Hex) &&
-		phone.ExtensionEnd(x.S, end) == end
 }

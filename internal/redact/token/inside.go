@@ -73,3 +73,21 @@ func isWrapped(s []byte, i int) bool {
 	}
 	return n == 60 || n == 64 || n == 72 || n == 76
 }
+
+// EndsBase64 reports whether a run of base64 is before the name at i, so that the name is its end.
+func EndsBase64(s []byte, i int) bool {
+	const least = 24
+	mixed := false
+	for n := 1; n <= least; n++ {
+		if i-n < 0 {
+			return false
+		}
+		switch c := s[i-n]; {
+		case c == '+' || c == '/' || char.Class[c]&char.Digit != 0:
+			mixed = true
+		case char.Class[c]&char.Alnum == 0:
+			return false
+		}
+	}
+	return mixed
+}

@@ -184,14 +184,17 @@ var (
 		{Text: "zpka_", Class: char.Alnum, More: "_", Min: 40, Bound: true, Rule: rule.Token},               // Zuplo
 	}
 	dashed = [...]Prefix{
-		{Text: "sk-", Not: [2]string{"ssh-", "ecdsa-"}, Class: char.URL64, Min: 20, Bound: true, Mixed: true, Rule: rule.Model}, // OpenAI, Anthropic, OpenRouter, DeepSeek and others; not SSH's types of keys
-		{Text: "csk-", Class: char.Alnum, Min: 40, Bound: true, Mixed: true, Rule: rule.Model},                                  // Cerebras
-		{Text: "xai-", Class: char.Alnum, Min: 60, Bound: true, Rule: rule.Model},                                               // xAI
-		{Text: "pplx-", Class: char.Alnum, Min: 40, Bound: true, Rule: rule.Model},                                              // Perplexity
-		{Text: "nvapi-", Class: char.URL64, Min: 50, Bound: true, Rule: rule.Model},                                             // NVIDIA
-		{Text: "tvly-", Class: char.URL64, Min: 28, Bound: true, Mixed: true, Rule: rule.Model},                                 // Tavily
-		{Text: "fc-", Class: char.Hex, Min: 32, Max: 32, Bound: true, Rule: rule.Model},                                         // Firecrawl
-		{Text: "bedrock-api-key-", Class: char.Std64, More: "=", Min: 40, Rule: rule.Model},                                     // Amazon Bedrock
+		{ // OpenAI, Anthropic, OpenRouter, DeepSeek and others; not SSH's types of keys
+			Text: "sk-", Not: [2]string{"ssh-", "ecdsa-"}, Class: char.URL64, Min: 20, Bound: true, Mixed: true,
+			Rule: rule.Model,
+		},
+		{Text: "csk-", Class: char.Alnum, Min: 40, Bound: true, Mixed: true, Rule: rule.Model},  // Cerebras
+		{Text: "xai-", Class: char.Alnum, Min: 60, Bound: true, Rule: rule.Model},               // xAI
+		{Text: "pplx-", Class: char.Alnum, Min: 40, Bound: true, Rule: rule.Model},              // Perplexity
+		{Text: "nvapi-", Class: char.URL64, Min: 50, Bound: true, Rule: rule.Model},             // NVIDIA
+		{Text: "tvly-", Class: char.URL64, Min: 28, Bound: true, Mixed: true, Rule: rule.Model}, // Tavily
+		{Text: "fc-", Class: char.Hex, Min: 32, Max: 32, Bound: true, Rule: rule.Model},         // Firecrawl
+		{Text: "bedrock-api-key-", Class: char.Std64, More: "=", Min: 40, Rule: rule.Model},     // Amazon Bedrock
 		{Text: "glpat-", Class: char.URL64, More: ".", Min: 16, Rule: rule.GitLab},
 		{Text: "gldt-", Class: char.URL64, More: ".", Min: 16, Bound: true, Rule: rule.GitLab},
 		{Text: "glrt-", Class: char.URL64, More: ".", Min: 16, Bound: true, Rule: rule.GitLab},
