@@ -22,6 +22,9 @@ func (x *Scanner) assign(i, w int, sep byte) int {
 		return i + w
 	}
 	start, end, k := x.nameBefore(i, sep)
+	if k == fieldname.Weak && sep == ':' && line.IsTestResult(x.S[max(0, start-4):x.wordEnd(i+2)], min(4, start)) {
+		return i + w
+	}
 	if k != fieldname.None && k != fieldname.Number {
 		return x.assigned(i, w, k, sep, start)
 	}
@@ -58,7 +61,7 @@ func (x *Scanner) clock(i int) bool {
 // assigned masks the value behind the sign at i.
 func (x *Scanner) assigned(i, w int, k fieldname.Kind, sep byte, name int) int {
 	v := i + w
-	if sep == '=' && (x.Has(v, "~") || x.endsBase64(name)) {
+	if sep == '=' && (x.Has(v, "~") || token.EndsBase64(x.S, name)) {
 		return v // a match, or padding
 	}
 	for n := 0; n < 2 && v < len(x.S) && (x.S[v] == '=' || x.S[v] == '>' || x.S[v] == ':' && sep == ':'); n++ {
@@ -76,24 +79,6 @@ func (x *Scanner) assigned(i, w int, k fieldname.Kind, sep byte, name int) int {
 		x.value(v, k, sep, name)
 	}
 	return i + w
-}
-
-// endsBase64 reports whether a run of base64 is before the name at i, so that the name is its end.
-func (x *Scanner) endsBase64(i int) bool {
-	const least = 24
-	mixed := false
-	for n := 1; n <= least; n++ {
-		if i-n < 0 {
-			return false
-		}
-		switch c := x.S[i-n]; {
-		case c == '+' || c == '/' || char.Class[c]&char.Digit != 0:
-			mixed = true
-		case char.Class[c]&char.Alnum == 0:
-			return false
-		}
-	}
-	return mixed
 }
 
 // maskDefault masks what a shell or a configuration takes for a variable that is missing:

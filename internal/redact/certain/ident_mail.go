@@ -47,6 +47,9 @@ func (x *Scanner) isLogin(l, r int, host []byte) bool {
 	if b >= 3 && string(x.S[b-3:b]) == "://" {
 		return true // the user of a URL, or an example of a password
 	}
+	if mailhost.IsAlgorithm(x.S[l:r-len(host)-1], host) {
+		return true
+	}
 	if r < len(x.S) {
 		switch x.S[r] {
 		case '(':

@@ -213,7 +213,8 @@ func (x *Scanner) namedPhone(g []cursor.Group, mute bool) int {
 	at, end := g[0].At, g[k-1].At+g[k-1].N
 	x.Touch(end + phone.ReachAfter)
 	named := phone.HasWordAfter(x.S, g, end) || phone.HasMarkBefore(x.S, at)
-	if mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) || k == 2 && g[0].Sep == '.' ||
+	if phone.IsOtherNumber(&x.Cursor, at, end) || mute && !named || phone.IsDay(x.S, g) || phone.IsYears(x.S, g) ||
+		k == 2 && g[0].Sep == '.' ||
 		cursor.IsAddress(g) || phone.IsHalfDotted(g) || phone.IsContinued(x.S, end) {
 		return 0
 	}

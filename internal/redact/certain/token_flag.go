@@ -107,7 +107,7 @@ func (x *Scanner) userFlag(v int, sign byte) {
 	}
 	end, colon, letters := v, false, false
 	for ; end < len(x.S) && end < v+256 && char.Class[x.S[end]]&char.Space == 0 && !char.IsQuote(x.S[end]); end++ {
-		colon = colon || x.S[end] == sign
+		colon = colon || end > v && x.S[end-1] == sign // something follows it
 		letters = letters || char.Class[x.S[end]]&char.Letter != 0
 	}
 	x.Touch(end)
@@ -226,10 +226,17 @@ func (x *Scanner) netrc(i int) int {
 	for e < len(x.S) && e < v+256 && char.Class[x.S[e]]&char.Space == 0 {
 		e++
 	}
-	if mask.Len(x.S[v:]) == 0 {
+	if mask.Len(x.S[v:]) == 0 && !isNetrcWord(x.S[v:e], x.S[e:min(len(x.S), e+maxTail)]) {
 		x.mask(v, e, rule.Assignment)
 	}
 	return i + 1
+}
+
+// isNetrcWord reports whether word, which tail follows, is behind "password" in code or in a sentence about a
+// .netrc, and no password: a sign, a type, an interpolation.
+func isNetrcWord(word, tail []byte) bool {
+	return fieldname.IsReference(word) || line.IsType(word) || line.IsProseWord(word, tail) ||
+		word[0] == '{' && bytes.IndexByte(word, '}') > 0
 }
 
 // maskCommand masks a password that the place in a command line announces. The word of the name is not empty.

@@ -95,6 +95,9 @@ func (x *Scanner) namesKey(b, e int) rule.Rule {
 // blanks, a dash or a stroke behind it, is a secret: "token - 'x'", "api_key x", "apiKey | x".
 func (x *Scanner) isAnnounced(low, end, b, e int) bool {
 	start := x.back(end, low, char.Ident, "")
+	if x.Has(start-1, "/") {
+		return false // a file and its digest
+	}
 	switch k := fieldname.OfName(x.S[start:end]); {
 	case k == fieldname.None && x.Is(start-1, char.Blank):
 		if k = x.twoWords(start, end); !k.IsSecret() {

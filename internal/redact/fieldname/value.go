@@ -84,6 +84,9 @@ var fillers = [...]string{
 	"reset", "md5", "scram-sha-256", "sha256_password", "mysql_native_password", "caching_sha2_password", "bcrypt",
 	"scrypt", "argon2",
 	"argon2id", "argon2i", "pbkdf2", "plain", "plaintext", "cleartext", "crypt", "sha1", "sha256", "sha512", "function",
+	"utf-8", "utf8", "utf-16", "ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1", "cp1252", // encodings
+	"amd64", "arm64", "i386", "armhf", "riscv64", "ppc64el", "s390x", // libsecret-1-0:amd64
+	"files", "compat", "systemd", "files systemd", "sss", "files sss", "anonymous",
 }
 
 var fillerGate = fillerGates()
@@ -209,10 +212,20 @@ func IsReference(v []byte) bool {
 			return true
 		}
 	}
-	if v[0] == '#' && bytes.Count(v, v[:1]) == len(v) {
+	if v[0] == '#' && (bytes.Count(v, v[:1]) == len(v) || isColour(v[1:])) {
 		return true
 	}
 	return isMute(v) || hasHoles(v)
+}
+
+// isColour reports whether v is three, six or eight hexadecimal digits, as behind the "#" of a colour.
+func isColour(v []byte) bool {
+	for _, c := range v {
+		if char.Class[c]&char.Hex == 0 {
+			return false
+		}
+	}
+	return len(v) == 3 || len(v) == 6 || len(v) == 8
 }
 
 // isVerb reports whether v is one verb of printf.

@@ -291,3 +291,18 @@ func IsProseWord(v, tail []byte) bool {
 	}
 	return false
 }
+
+// IsTestResult reports whether the name at start of s, before which at most four bytes are, is a result that a program
+// of tests prints before the name of a test at the end of s: "--- PASS: TestX/y", and "PASS: gas/i386/relax-5" at the
+// begin of a line.
+func IsTestResult(s []byte, start int) bool {
+	const head = "PASS: "
+	before, test, ok := bytes.Cut(s, []byte(head))
+	if !ok || len(before) != start {
+		return false
+	}
+	if start > 0 && before[start-1] != '\n' {
+		return string(before) == "--- "
+	}
+	return bytes.ContainsAny(test, "/-._") && !bytes.ContainsAny(test, "!#$%&*+?^~")
+}

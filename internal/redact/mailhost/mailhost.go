@@ -40,3 +40,11 @@ func IsNoAddress(local, host []byte) bool {
 	first := host[:bytes.IndexByte(host, '.')]
 	return string(first) == "self" || string(first) == "this"
 }
+
+// IsAlgorithm reports whether local@host is the name of an algorithm of SSH: hmac-sha2-256-etm@openssh.com.
+func IsAlgorithm(local, host []byte) bool {
+	if h := string(host); h != "openssh.com" && h != "libssh.org" && h != "tinyssh.org" && h != "lysator.liu.se" {
+		return false
+	}
+	return bytes.IndexByte(local, '-') > 0 || string(local) == "zlib"
+}

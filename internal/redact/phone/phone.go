@@ -197,3 +197,11 @@ func IsThousands(g []cursor.Group) bool {
 	}
 	return g[0].N <= 3
 }
+
+// IsOtherNumber reports whether the number [at, end) is a part of something else: of hexadecimal digits, of a version,
+// or the number of an issue.
+func IsOtherNumber(x *cursor.Cursor, at, end int) bool {
+	next := x.End(end, 2, char.Hex)
+	return x.Has(at-1, "#") || x.Is(end, char.Letter) && next > end && !x.Is(next, char.Letter&^char.Hex) &&
+		ExtensionEnd(x.S, end) == end
+}

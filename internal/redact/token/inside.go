@@ -57,3 +57,37 @@ func IsInside(s []byte, i, least int) bool {
 	}
 	return changes*9 >= letters*2
 }
+
+// isWrapped reports whether the line before the one that begins at i is a line of base64 of a usual length.
+func isWrapped(s []byte, i int) bool {
+	end := i - 1
+	if end < 0 || s[end] != '\n' {
+		return false
+	}
+	if end > 0 && s[end-1] == '\r' {
+		end--
+	}
+	n := 0
+	for n < end && n < reachNoise && char.Class[s[end-1-n]]&char.Std64 != 0 {
+		n++
+	}
+	return n == 60 || n == 64 || n == 72 || n == 76
+}
+
+// EndsBase64 reports whether a run of base64 is before the name at i, so that the name is its end.
+func EndsBase64(s []byte, i int) bool {
+	const least = 24
+	mixed := false
+	for n := 1; n <= least; n++ {
+		if i-n < 0 {
+			return false
+		}
+		switch c := s[i-n]; {
+		case c == '+' || c == '/' || char.Class[c]&char.Digit != 0:
+			mixed = true
+		case char.Class[c]&char.Alnum == 0:
+			return false
+		}
+	}
+	return mixed
+}

@@ -33,6 +33,8 @@ type Prefix struct {
 	// Mixed wants a digit or a capital among what follows, for a text that words
 	// may follow ("sk-learn-and-so-on").
 	Mixed bool
+	// Not may not follow Text: other names begin so.
+	Not [2]string
 	// Rule is the rule of a finding.
 	Rule rule.Rule
 }
@@ -49,8 +51,14 @@ func (p *Prefix) Match(x *cursor.Cursor, start int) bool {
 	if p.Bound && !x.Begins(start) || p.Then != "" && !x.Has(v, p.Then) {
 		return false
 	}
+	for _, t := range p.Not {
+		if t != "" && x.Has(v, t) {
+			return false
+		}
+	}
 	v += len(p.Then)
-	return p.Follows(x, v) && (v-start > maxChance || !IsInside(x.S, start, leastNoise(v-start)))
+	return p.Follows(x, v) && (v-start > maxChance || !IsInside(x.S, start, leastNoise(v-start)) &&
+		(v-start > 3 || !isWrapped(x.S, start)))
 }
 
 // Holds reports whether c may follow the text of p.

@@ -17,7 +17,7 @@ var (
 		{Text: "ghp_", Class: char.Alnum, More: "_", Min: 16, Rule: rule.GitHub},
 		{Text: "gho_", Class: char.Alnum, More: "_", Min: 16, Rule: rule.GitHub},
 		{Text: "ghu_", Class: char.Alnum, More: "_", Min: 16, Rule: rule.GitHub},
-		{Text: "ghs_", Class: char.URL64, More: ".", Min: 16, Rule: rule.GitHub},
+		{Text: "ghs_", Class: char.URL64, More: ".", Min: 16, Mixed: true, Rule: rule.GitHub},
 		{Text: "ghr_", Class: char.Alnum, More: "_", Min: 16, Rule: rule.GitHub},
 		{Text: "github_pat_", Class: char.Alnum, More: "_", Min: 20, Rule: rule.GitHub},
 		{Text: "npm_", Class: char.Alnum, Min: 30, Rule: rule.NPM},
@@ -184,7 +184,10 @@ var (
 		{Text: "zpka_", Class: char.Alnum, More: "_", Min: 40, Bound: true, Rule: rule.Token},               // Zuplo
 	}
 	dashed = [...]Prefix{
-		{Text: "sk-", Class: char.URL64, Min: 20, Bound: true, Mixed: true, Rule: rule.Model},   // OpenAI, Anthropic, OpenRouter, DeepSeek and others
+		{ // OpenAI, Anthropic, OpenRouter, DeepSeek and others; not SSH's types of keys
+			Text: "sk-", Not: [2]string{"ssh-", "ecdsa-"}, Class: char.URL64, Min: 20, Bound: true, Mixed: true,
+			Rule: rule.Model,
+		},
 		{Text: "csk-", Class: char.Alnum, Min: 40, Bound: true, Mixed: true, Rule: rule.Model},  // Cerebras
 		{Text: "xai-", Class: char.Alnum, Min: 60, Bound: true, Rule: rule.Model},               // xAI
 		{Text: "pplx-", Class: char.Alnum, Min: 40, Bound: true, Rule: rule.Model},              // Perplexity
