@@ -9,7 +9,8 @@ import (
 )
 
 // ways are those in which people, programs and models write a value in a text: as it is, escaped as in a string of
-// JSON, of code, of a shell, of HTML or of a regular expression, and percent-encoded. They are made when they are needed first.
+// JSON, of code, of a shell, of HTML or of a regular expression, and percent-encoded. They are made when they are
+// needed first.
 var ways = sync.OnceValue(func() []func(string) string {
 	return []func(string) string{
 		func(v string) string { return v },
