@@ -29,6 +29,24 @@ var honestTexts = []string{
 }
 
 // What programs write next to words for secrets and phones stays.
+// TestWideMarksEndAValue: text after a value that ends at a mark of full width is kept.
+func TestWideMarksEndAValue(t *testing.T) {
+	e, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"密码：Tr0ub4dor&3x!，令牌 abc\n":      "密码：[secret redacted]，令牌 abc\n",
+		"密码：「Tr0ub4dor3x」、邮箱：无\n":        "密码：「[secret redacted]」、邮箱：无\n",
+		"パスワード：Tr0ub4dor3x。次へ\n":         "パスワード：[secret redacted]。次へ\n",
+		"password: Tr0ub4dor3x，用户 kim\n": "password: [secret redacted]，用户 kim\n",
+	} {
+		if out := e.Text([]byte(text)).Out; string(out) != want {
+			t.Errorf("%q became %q", text, out)
+		}
+	}
+}
+
 func TestHonestTextsStay(t *testing.T) {
 	e := newEngine(t)
 	for _, text := range honestTexts {

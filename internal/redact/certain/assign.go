@@ -103,6 +103,7 @@ func (x *Scanner) maskDefault(v, name int, k fieldname.Kind) bool {
 
 // value masks the value of kind k at v, whose name begins at name.
 func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
+	v += char.WideQuoteLen(x.S[min(v, len(x.S)):])
 	q, slashes := x.literalPrefix(v), 0
 	for q < len(x.S) && x.S[q] == '\\' && slashes < 8 {
 		q, slashes = q+1, slashes+1
@@ -263,6 +264,7 @@ func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
 			if whole > 0 && i > v && !x.endsSetting(i) {
 				continue
 			}
+		case c >= 0xe3 && !long && char.IsWideStop(x.S[i:]):
 		case (k == fieldname.PII || k == fieldname.Person) && (c == ',' || c == ';' || c == '('):
 		case !long && char.Class[c]&char.Space != 0:
 		default:

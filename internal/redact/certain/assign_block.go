@@ -9,7 +9,7 @@ import (
 
 // A block is the value of a name on the lines under it, as YAML writes it.
 
-// maxBlock is how much of a block is masked: as far as a search reaches.
+// maxBlock bounds how far a block is masked, in bytes: as far as a search reaches.
 const maxBlock = 4096
 
 // block masks the block of a name that begins at name, with the value's place

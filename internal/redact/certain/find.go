@@ -8,7 +8,7 @@ import (
 )
 
 // A trigger is looked at only if the bytes next to it may belong to a finding there.
-// Each bit stands for a few triggers. A byte has it if it is one of them (at), may
+// Each bit is for a few triggers. A byte has it if it is one of them (at), may
 // precede one (before) or may follow one (after). A byte is looked at if it, the byte
 // before it and the byte after it have the same bit. A bit may let through more than
 // its triggers need, never less.
