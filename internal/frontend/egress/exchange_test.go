@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -364,12 +366,13 @@ func TestEgress_TheSameRequestHasTheSamePayload(t *testing.T) {
 		w.passed(w.send("POST", w.url("good.test")+"a?b=c", "body", "X-Request-Id", fmt.Sprint(i), "Traceparent", fmt.Sprintf("00-%032x-%016x-01", i+1, i+1), "X-Other", "same"))
 	}
 	w.passed(w.send("POST", w.url("good.test")+"a?b=c", "body", "X-Other", "another"))
-	es := w.entries(4)
-	if es[0].ExactHash == "" || es[0].ExactHash != es[1].ExactHash || es[1].ExactHash != es[2].ExactHash {
-		t.Errorf("the same request has the hashes %s %s %s", es[0].ExactHash, es[1].ExactHash, es[2].ExactHash)
+	// An entry may be written after that of the next request, which begins when the answer is there.
+	hashes := map[string]int{}
+	for _, e := range w.entries(4) {
+		hashes[e.ExactHash]++
 	}
-	if es[3].ExactHash == es[0].ExactHash {
-		t.Error("another request has the same hash")
+	if counts := slices.Sorted(maps.Values(hashes)); !slices.Equal(counts, []int{1, 3}) || hashes[""] > 0 {
+		t.Errorf("three requests are the same and one is another, got %v", hashes)
 	}
 }
 

@@ -58,7 +58,7 @@ func (r Rules) buildHint(refused []redact.Finding) string {
 	switch key {
 	case "request":
 		return "leave it out; to send it masked, as earlier versions did by default, " + row +
-			"; to have Holdfast add a credential, write `credential:`"
+			"; for a login or a signed URL, `request: off`; to have Holdfast add a credential, write `credential:`"
 	case "response":
 		return "to receive it masked, " + row
 	}
