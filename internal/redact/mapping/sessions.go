@@ -97,10 +97,15 @@ const sweepEvery = time.Minute
 func (s *Sessions) dropIdle(now time.Time, kept *group) {
 	s.swept = now
 	list := slices.SortedFunc(maps.Values(s.groups), func(a, b *group) int { return b.used.Compare(a.used) })
-	total := 0
-	for i, g := range list {
-		total += g.countBytes()
-		if g != kept && (i >= maxGroups || total > maxTotal || now.Sub(g.used) >= maxAge) {
+	total, room := 0, maxGroups
+	if kept != nil {
+		room-- // kept need not be the first of those that were used now
+	}
+	for _, g := range list {
+		if total += g.countBytes(); g == kept {
+			continue
+		}
+		if room--; room < 0 || total > maxTotal || now.Sub(g.used) >= maxAge {
 			delete(s.groups, g.key)
 		}
 	}
