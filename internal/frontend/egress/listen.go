@@ -65,6 +65,9 @@ type seat struct {
 	busy  sync.WaitGroup      // connections before HTTP, and crossings
 }
 
+// errClosed is the error of a listener that begins when its proxy is closed.
+var errClosed = errors.New("egress: the proxy is closed")
+
 // crowdedAnswers is how many clients at a time are told that there is no room;
 // more are cut without a word.
 const crowdedAnswers = 16
@@ -137,7 +140,7 @@ func (p *Proxy) opened(end func()) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, errors.New("egress: the proxy is closed")
+		return nil, errClosed
 	}
 	id := p.next
 	p.next++
