@@ -95,8 +95,8 @@ func Read(ctx context.Context, m *redact.Memory, from []Source) ([]holdfast.Secr
 	return out, nil
 }
 
-// describe returns what messages call a source.
-func (r Source) describe() string {
+// describeSource returns what messages call a source.
+func (r Source) describeSource() string {
 	switch {
 	case r.File != "":
 		return r.File
@@ -115,14 +115,14 @@ func (r Source) readInto(ctx context.Context, buf []byte) (n int, err error) {
 		text, ok := os.LookupEnv(r.Env)
 		if !ok {
 			return 0, usage.HintErrorf("set it where holdfast is started", "secrets to register: %s is not set",
-				r.describe())
+				r.describeSource())
 		}
 		n = copy(buf, text)
 	default:
 		n, err = r.readCommand(ctx, buf)
 	}
 	if err == nil && n > maxRegister {
-		err = usage.Errorf("secrets to register: %s holds more than %d bytes", r.describe(), maxRegister)
+		err = usage.Errorf("secrets to register: %s holds more than %d bytes", r.describeSource(), maxRegister)
 	}
 	return n, err
 }
@@ -146,12 +146,12 @@ func (r Source) readCommand(ctx context.Context, buf []byte) (int, error) {
 	n, err := credential.ReadOutput(ctx, r.Command, buf, registerTime)
 	if err != nil {
 		why, hint := usage.Explain(err)
-		return 0, usage.HintErrorf(hint, "secrets to register: %s %s", r.describe(), why)
+		return 0, usage.HintErrorf(hint, "secrets to register: %s %s", r.describeSource(), why)
 	}
 	return n, nil
 }
 
-// addSecrets adds the secrets that text holds. It stands in a buffer that is
+// addSecrets adds the secrets that text holds. It is in a buffer that is
 // cleared.
 func (r Source) addSecrets(m *redact.Memory, text []byte, to []holdfast.Secret) ([]holdfast.Secret, error) {
 	lines, found := [][]byte{text}, false
@@ -164,7 +164,7 @@ func (r Source) addSecrets(m *redact.Memory, text []byte, to []holdfast.Secret) 
 			continue
 		}
 		if len(l) < leastSecret {
-			where := r.describe()
+			where := r.describeSource()
 			if len(lines) > 1 {
 				where = fmt.Sprintf("line %d of %s", i+1, where)
 			}
@@ -175,7 +175,7 @@ func (r Source) addSecrets(m *redact.Memory, text []byte, to []holdfast.Secret) 
 		found, to = true, append(to, m.Secret(l))
 	}
 	if !found {
-		return nil, usage.Errorf("secrets to register: %s holds none", r.describe())
+		return nil, usage.Errorf("secrets to register: %s holds none", r.describeSource())
 	}
 	return to, nil
 }

@@ -53,7 +53,7 @@ type Style struct {
 type label uint8
 
 const (
-	labelSecret label = iota // a rule without a label of its own is a secret
+	labelSecret label = iota // a rule without another label is a secret
 	labelPII
 	labelEmail
 	labelCard
